@@ -17,7 +17,7 @@ import optsched
 from optsched.bounds import BOUNDS, Bound
 from optsched.bounds.certificate import KINDS as CERTIFICATES, Kind
 from optsched.cli.catalogue import catalogue, entry
-from optsched.cli.catalogue_entry import Entry
+from optsched.cli.catalogue_entry import Entry, description
 from optsched.cli.listed_kinds import KINDS
 from optsched.cli.wording import gap_text
 from optsched.guarantees import GUARANTEES
@@ -34,7 +34,7 @@ from optsched.solvers.method import METHODS
 ONE_PAGE_EACH = ("policies", "models")
 ON_THEIR_OWN_PAGE = {"guarantees", "families", "lower-bounds", "studies"}  # docs/guarantees.md, docs/papers.md
 DOCUMENTED = {"policies": POLICIES, "placements": PLACEMENTS, "predictors": PREDICTORS}
-PARAMETERS = "\n\n| parameter | default | legal |\n|---|---|---|\n"
+PARAMETERS = "\n\n| parameter | default | meaning and legal values |\n|---|---|---|\n"
 
 
 def pages() -> dict[str, str]:
@@ -125,7 +125,7 @@ def _knowledge(policy: str) -> str:
 def _documentation(kind: str, name: str) -> str:
     """Return the docstring of an entry, or that of its module for formulations and dialects."""
     if kind in DOCUMENTED:
-        _, _, text = (inspect.getdoc(DOCUMENTED[kind].get(name)) or "").partition("\n")
+        text = description(DOCUMENTED[kind].get(name))
     elif kind == "models":
         made = FORMULATIONS.get(name).build if name in FORMULATIONS else None
         made = made or (METHODS.get(name).run if name in METHODS else PROGRAMS.get(name).build)

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
-from optsched.cli.catalogue_entry import Entry, first_line, paragraphs, shown_parameters, written_with
+from optsched.cli.catalogue_entry import Entry, description, first_line, paragraphs, shown_parameters, written_with
 from optsched.cli.listed_kinds import KINDS
 from optsched.registry import known_name
 
@@ -35,10 +34,9 @@ def entry(kind: str, name: str) -> Entry:
     if not listed.sign:
         return Entry(name, texts[name])
     thing = listed.known.get(name)
-    _, _, about = (inspect.getdoc(thing) or "").partition("\n")
     parameters = shown_parameters(thing, _runs(thing) if kind == "policies" else None)
     written = written_with(listed.sign.format(name), parameters)
-    return Entry(name, first_line(thing), parameters, written, paragraphs(about), listed.facts(name))
+    return Entry(name, first_line(thing), parameters, written, paragraphs(description(thing)), listed.facts(name))
 
 
 def _runs(policy: Callable[..., Any]) -> Callable[..., Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -110,7 +111,7 @@ def shown_value(value: Any) -> str:
 
 
 def shown_parameters(maker: Any, tried: Callable[..., Any] | None = None) -> tuple[ShownParameter, ...]:
-    """Return the parameters of a class or function with their legal values.
+    """Return the parameters of a class or function with their descriptions and legal values.
 
     Parameters
     ----------
@@ -119,10 +120,46 @@ def shown_parameters(maker: Any, tried: Callable[..., Any] | None = None) -> tup
     tried
         Called with values to find out which are legal. Default: ``maker``.
     """
-    defaults = parameters_of(maker).items()
-    return tuple(
-        ShownParameter(key, shown_value(value), legal_of(maker, key, tried or maker)) for key, value in defaults
-    )
+    described, shown = described_parameters(maker), []
+    for key, value in parameters_of(maker).items():
+        legal = legal_of(maker, key, tried or maker)
+        meaning = f"{described[key].rstrip('.')} ({legal})" if key in described else legal
+        shown.append(ShownParameter(key, shown_value(value), meaning))
+    return tuple(shown)
+
+
+_SECTION = re.compile(r"^(\w+)\n-{3,}$", re.MULTILINE)
+
+
+def description(thing: Any) -> str:
+    """Return a docstring without its first line and without its sections (Parameters, Raises, ...).
+
+    Parameters
+    ----------
+    thing
+        What has a docstring.
+    """
+    _, _, text = (inspect.getdoc(thing) or "").partition("\n")
+    return _SECTION.split(text)[0].strip()
+
+
+def described_parameters(thing: Any) -> dict[str, str]:
+    """Return the descriptions in the section Parameters of a docstring by name, without marks of code.
+
+    Parameters
+    ----------
+    thing
+        A class or function.
+    """
+    _, *parts = _SECTION.split((inspect.getdoc(thing) or "").replace("``", ""))
+    described: dict[str, str] = {}
+    for line in dict(zip(parts[::2], parts[1::2], strict=True)).get("Parameters", "").splitlines():
+        if not line.startswith(" "):
+            names = line.split(", ")
+            continue
+        for name in names:
+            described[name] = f"{described.get(name, '')} {line.strip()}".strip()
+    return described
 
 
 def written_with(sign: str, parameters: tuple[ShownParameter, ...]) -> str:

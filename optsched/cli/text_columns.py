@@ -62,7 +62,7 @@ def entry_view(entry: Entry) -> Group:
     if entry.parameters:
         shown = 3 if any(parameter.meaning for parameter in entry.parameters) else 2
         rows = [(parameter.name, parameter.default, parameter.meaning)[:shown] for parameter in entry.parameters]
-        table = text_table(("parameter", "default", "legal values")[:shown], rows)
+        table = text_table(("parameter", "default", "meaning and legal values")[:shown], rows)
         parts += [table, Text(f"written as: {entry.written}\n")]
     if entry.facts:
         facts = Table(box=None, show_header=False, pad_edge=False)

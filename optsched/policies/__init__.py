@@ -1,4 +1,4 @@
-"""The online algorithms, registered under their names: a row of a table of orders, or a file."""
+"""The online algorithms, registered by name: each is a row of a table of orders, or a file."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from optsched.simulation.policy import BasePolicy
 
 TABLES = "queue_orders", "predicted_queue", "alpha_points"
 _PASSES = "fifo:skip=true? in it jobs that fit pass those that wait; a policy with reservations there is not yet"
-# names of the literature, and what is nearest to them here
+# names of the literature, with the nearest policies
 _MEANT = {
     **dict.fromkeys(("easy", "easy-backfill", "easy-backfilling", "backfill", "backfilling"), _PASSES),
     **dict.fromkeys(("conservative", "conservative-backfill", "conservative-backfilling"), _PASSES),

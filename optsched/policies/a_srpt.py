@@ -1,4 +1,4 @@
-"""A-SRPT: a virtual single machine decides whose turn it is, the cluster follows, non-preemptively."""
+"""A-SRPT: a virtual single machine sets the order of the jobs; the cluster follows it without preemption."""
 
 from __future__ import annotations
 
@@ -40,31 +40,45 @@ class VirtualJob:
 @POLICIES.register("a-srpt")
 @dataclass
 class ASrpt(Policy):
-    """A-SRPT: jobs have their turn in the order in which SRPT completes them on one virtual machine as fast as the cluster.
+    """A-SRPT: jobs start in the order in which SRPT completes them on one virtual machine as fast as the cluster.
 
     Job j becomes a virtual job of length ``p_j = g_j n^_j alpha~_j / G`` (n^_j predicted iterations, alpha~_j nominal
-    iteration time: ``virtual_alpha``). When the machine has done ``beta p_j`` of it, at B_j, j joins a queue. The head
-    starts as soon as g_j GPUs are free and the delay rule takes them. Until then any job that is here may start, the
-    shortest predicted one first, on a budget: from B_j until j starts, such jobs are charged at most ``overtake`` G B_j
-    GPU-seconds (`Overtaking`). ``overtake`` = 0: strict order; inf: no budget, and no guarantee. The defaults of
-    ``overtake`` and ``tau`` were tuned (docs/theorems.md); smaller ones promise more.
+    iteration time: ``virtual_alpha``). At time B_j the machine has done ``beta p_j`` of it, and j joins a queue. The
+    head of the queue starts as soon as g_j GPUs are free and the delay rule accepts them. Until then any job that has
+    arrived may overtake the head, the shortest predicted one first, on a budget: from B_j until j starts, such jobs
+    are charged at most ``overtake`` G B_j GPU-seconds (`Overtaking`). The defaults of ``overtake`` and ``tau`` were
+    tuned (docs/theorems.md); smaller values have a smaller guarantee.
 
-    **Delay rule.** A job that would be spread over more nodes than it needs starts there only if that costs it less, n^_j
-    (alpha_now - alpha_idle), than the wait until running jobs are predicted to leave it a better place; a gang wider than a
-    node waits for as few nodes as hold it when idle, unless its speed is the same everywhere. Predictions that have passed
-    are doubled (`ExpectedPlaces`). The head waits so for at most ``tau p_j`` seconds, each counted by the idle share
-    of G - g_max + 1 GPUs: while none of them is idle, waiting costs nothing.
+    **Delay rule.** A job may be offered more nodes than it needs. It starts there only if this costs it less, n^_j
+    (alpha_now - alpha_idle), than the wait until running jobs are predicted to free a better place. A gang wider than
+    a node waits for the fewest nodes that hold it in an idle cluster, unless its speed is the same everywhere.
+    Predictions that have passed are doubled (`ExpectedPlaces`). The head waits for at most ``tau p_j`` seconds. Each
+    of them counts by the idle share of G - g_max + 1 GPUs: while none of these is idle, waiting costs nothing.
 
-    **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted, by ``predictor``.
+    **Problem** P | r_j, size_j, online-r_j | sum C_j, speeds from placements. **Knowledge** predicted, by
+    ``predictor``.
 
     **Guarantee** sum C <= [lam_o rho_1 (1 + (tau + lam_u rho_2 kappa)/beta + lam_u overtake kappa) + rho] OPT, kappa =
-    G/(G - g_max + 1), with predictions in [n/lam_u, lam_o n], rho_1 = max alpha~/alpha_min, rho_2 = max alpha_max/alpha~,
-    rho = max alpha_max/alpha_min (`optsched.guarantees.a_srpt_theorem`). **Counterexamples** the factor kappa is real: with
-    gangs as wide as the cluster strict order loses about G/2; overtaking without a budget has no bound at all.
-    **Complexity** O(log n) an event for the virtual machine, a placement for each kind of job that waits, and
-    O(R N log N) for each kind that is offered too many of N nodes while R jobs run.
-    **Reference** Luo, Liu, Lee, Shroff, INFOCOM 2025 (arXiv 2501.05563); overtaking, the rule of waiting, beta points and
-    this theorem are this project's own.
+    G/(G - g_max + 1), with predictions in [n/lam_u, lam_o n], rho_1 = max alpha~/alpha_min, rho_2 = max
+    alpha_max/alpha~, rho = max alpha_max/alpha_min (`optsched.guarantees.a_srpt_theorem`). **Counterexamples** the
+    factor kappa is real: with gangs as wide as the cluster strict order loses about G/2; overtaking without a budget
+    has no bound at all. **Complexity** O(log n) an event for the virtual machine, a placement for each kind of job
+    that waits, and O(R N log N) for each kind that is offered too many of N nodes while R jobs run. **Reference** Luo,
+    Liu, Lee, Shroff, INFOCOM 2025 (arXiv 2501.05563); overtaking, the rule of waiting, beta points and this theorem
+    are this project's own.
+
+    Parameters
+    ----------
+    virtual_alpha
+        Nominal iteration time: ``min`` (fastest place), ``max`` (slowest), ``heavy-edge`` (in an idle cluster).
+    beta
+        Part of a virtual job that must be done before the job joins the queue.
+    tau
+        Longest wait of the head for a better place, in units of its virtual length p_j.
+    overtake
+        Budget of the jobs that overtake; 0: strict order; inf: no budget and no guarantee.
+    predictor
+        Predictor of lengths, ``NAME[/key=value]...``.
     """
 
     virtual_alpha: str = "min"
@@ -79,32 +93,44 @@ class ASrpt(Policy):
     noted_times = ("eligible",)
 
     def __post_init__(self) -> None:
-        known, alpha = self.virtual_alpha in VIRTUAL_ALPHA, self.virtual_alpha
-        check_legal(known, "a-srpt: virtual_alpha", alpha, ", ".join(VIRTUAL_ALPHA))
+        legal, alpha = self.virtual_alpha in VIRTUAL_ALPHA, self.virtual_alpha
+        check_legal(legal, "a-srpt: virtual_alpha", alpha, ", ".join(VIRTUAL_ALPHA))
         check_legal(0 < self.beta <= 1, "a-srpt: beta", self.beta, "0 < beta <= 1")
         check_legal(0 <= self.tau < math.inf, "a-srpt: tau", self.tau, "a finite number >= 0")
         check_legal(self.overtake >= 0, "a-srpt: overtake", self.overtake, "a number >= 0; inf: no limit")
         predictor(self.predictor)
 
     def make_predictor(self) -> Predictor:
-        """The predictor of a run."""
+        """Return the predictor of a run."""
         return predictor(self.predictor)
 
     def begin(self, view: View) -> None:
-        """Forget the last run."""
+        """Forget the last run.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         self._machine, self._places = VirtualMachine(self.beta), ExpectedPlaces()
         self._budget = Overtaking(view.cluster_gpus, self.overtake)
         self._jobs: dict[int, VirtualJob] = {}
-        self._queue = deque[int]()  # in the order of B_j; who started leaves it only as its head
+        self._queue = deque[int]()  # in the order of B_j; a job that has started leaves it only at the head
         self._shortest: dict[Kind, list[tuple[float, int]]] = {}  # heaps of (seconds, job)
         self._waiting, self._widest = 0, 1  # jobs; g_max so far
         self._zero = math.nan  # the first arrival: budgets count from here
         self._delay: tuple[int, float, float] | None = None  # the head that waits, since, idle share
 
     def decide(self, view: View) -> Iterator[Decision]:
-        """Advance the virtual machine, queue what it is done with; start short jobs on the budget, then the head."""
+        """Advance the virtual machine and queue jobs at their points; start short jobs on the budget, then the head.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         self._spend_delay(view.now)
-        self._join(view.now)  # before completions count: budgets are those of the time of joining
+        self._join(view.now)  # before completions count: a budget depends on the time of joining
         for j in view.finished:
             self._budget.finish(j)
             self._places.finish(j)
@@ -112,11 +138,11 @@ class ASrpt(Policy):
             self._zero = view.now
         for j in view.arrived:
             self._arrive(j, view)
-        self._join(view.now)  # again, for jobs so short that the clock does not see them: no later event would come
+        self._join(view.now)  # again, for jobs shorter than the resolution of the clock: no later event would follow
         blocked: set[Kind] = set()
         while view.free_gpus:
             if (yield from self._overtake(view, blocked)):
-                continue  # the head was among them: now another one is
+                continue  # the head has started: another job is the head now
             head = self._head()
             pace = None if head is None else view.offer(head)
             if head is None or pace is None or not self._takes(head, pace, view):
@@ -149,11 +175,11 @@ class ASrpt(Policy):
         return self._queue[0] if self._queue else None
 
     def _overtake(self, view: View, blocked: set[Kind]) -> Generator[Decision, None, bool]:
-        # The shortest first, on the budget of the head, until that starts; of a kind only while its first one does.
+        # Start the shortest jobs on the budget of the head until the head starts; skip a kind after its first refusal.
         head = self._head()
         limit = self._budget.limit(view.now - self._zero) if head is None else self._jobs[head].limit
         first = [self._first(kind) for kind in self._shortest if kind not in blocked]
-        queue = [each for each in first if each is not None]
+        queue = [entry for entry in first if entry is not None]
         heapq.heapify(queue)
         while queue and view.free_gpus:
             j = heapq.heappop(queue)[1]
@@ -178,9 +204,9 @@ class ASrpt(Policy):
         return heap[0] if heap else None
 
     def _takes(self, j: int, pace: float, view: View) -> bool:
-        # Does it start at this pace, or wait for a better place?
+        # True if the job starts at this pace, false if it waits for a better place.
         job = self._jobs[j]
-        # As fast wherever it is (kind: gang and nodes, fastest and slowest pace), or the cluster is idle: it starts.
+        # It starts if its pace is the same everywhere (kind: gang and nodes, fastest, slowest pace), or the cluster is idle.
         if job.kind[1] == job.kind[2] or view.free_gpus == view.cluster_gpus:
             return True
         wait = self._places.wait(j, view)
@@ -199,7 +225,7 @@ class ASrpt(Policy):
         if self._delay is not None:
             j, since, rate = self._delay
             job = self._jobs[j]
-            spent = now >= since + job.delay_budget / rate  # the very time of the wake
+            spent = now >= since + job.delay_budget / rate  # equal at the time of the wake-up
             job.delay_budget = 0.0 if spent else max(0.0, job.delay_budget - rate * (now - since))
 
     def _start(self, j: int, pace: float, now: float) -> Start:
@@ -209,7 +235,7 @@ class ASrpt(Policy):
         return Start(j)
 
     def _wake(self, view: View) -> Iterator[Decision]:
-        # Only where somebody could start then: the next one to have its turn, or a head that has spent its delay budget.
+        # Wake up only if a job could start then: the next one in turn, or a head that has spent its delay budget.
         self._delay, head = None, self._head()
         if not self._waiting or not view.free_gpus:
             return
@@ -222,7 +248,7 @@ class ASrpt(Policy):
             yield Wake(time)
 
     def notes(self) -> dict[str, Floats]:
-        """``virtual_length`` p_j and ``eligible`` B_j of jobs up to the last that came, f64[] seconds; nan: it has none."""
+        """Return ``virtual_length`` p_j and ``eligible`` B_j of the jobs that have arrived, in seconds; nan: none."""
         for time, j in self._machine.advance(math.inf):
             self._jobs[j].eligible = time
         length, eligible = np.full((2, max(self._jobs, default=-1) + 1), np.nan)
@@ -231,32 +257,62 @@ class ASrpt(Policy):
         return {"virtual_length": length, "eligible": eligible}
 
 
-# Overtaking on a budget: what may start before its turn in a queue, so that nobody's wait grows by more than a factor.
+# Overtaking on a budget: jobs may start before their turn, but no wait grows by more than a factor.
 class Overtaking:
-    """GPU-seconds of jobs that started out of turn: at any time t those that still run, and all that start while a job
-    that came at t waits, are charged at most ``share`` G t.
+    """GPU-seconds of jobs that start out of turn, on a budget that bounds how long they delay a waiting job.
 
-    A job joins the queue with a `limit`; a start out of turn is allowed while the charges so far and its own stay within
-    the limit of the head of the queue, or where nobody waits within that of a job that joined now. Limits never fall along
-    the queue, so that the head's is the least.
+    For a job that joined the queue at t and waits, the charged jobs are those that run at t and those that start
+    later. Their charges sum to at most ``share`` G t.
 
-    Charges are predicted: g_j n^_j alpha GPU-seconds. **Guarantee** from when a job joined, at t, until it starts, jobs out
-    of turn hold at most lam_u ``share`` G t GPU-seconds, if predictions are at most lam_u times too small.
+    A job joins the queue with a `limit`. A start out of turn is allowed if all charges so far and its own are within
+    the limit of the head of the queue, or, if no job waits, within the limit of a job that joins now. Limits never
+    fall along the queue, so the limit of the head is the least.
+
+    Charges are predicted: g_j n^_j alpha GPU-seconds. **Guarantee** from the time t when a job joins until it starts,
+    jobs out of turn hold at most lam_u ``share`` G t GPU-seconds, if predictions are at most lam_u times too small.
     **Complexity** O(1) each.
+
+    Parameters
+    ----------
+    gpus
+        GPUs of the cluster, G.
+    share
+        Budget for each GPU and second; inf: no budget.
     """
 
     def __init__(self, gpus: int, share: float) -> None:
         self._rate = share * gpus
         self._charged = 0.0  # all charges so far
-        self._over = 0.0  # those of jobs that have completed
+        self._over = 0.0  # charges of jobs that have completed
         self._charge: dict[int, float] = {}
 
     def limit(self, now: float) -> float:
-        """Of a job that joins the queue now; in GPU-seconds of all charges so far."""
+        """Return the limit of a job that joins the queue now, in GPU-seconds of all charges so far.
+
+        Parameters
+        ----------
+        now
+            Seconds since the first arrival.
+        """
         return self._over + self._rate * now if self._rate < math.inf else math.inf
 
     def charge(self, job: int, gpu_seconds: float, limit: float) -> bool:
-        """May the job start out of turn? Then it does."""
+        """Charge a start out of turn, if it stays within the limit.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        gpu_seconds
+            Predicted GPU-seconds of the job.
+        limit
+            Limit of the head of the queue.
+
+        Returns
+        -------
+        bool
+            True if the job may start; the charge is recorded.
+        """
         if not (self._charged + gpu_seconds) * (1 - TIE) <= limit:
             return False
         self._charged += gpu_seconds
@@ -264,7 +320,13 @@ class Overtaking:
         return True
 
     def finish(self, job: int) -> None:
-        """The job has completed; nothing happens if it was in turn."""
+        """Record that a job has completed; do nothing if it started in turn.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         self._over += self._charge.pop(job, 0.0)
 
 
@@ -272,28 +334,44 @@ class Overtaking:
 class VirtualMachine:
     """1 | r_j, pmtn, online-r_j | sum C_j by SRPT, and the beta points of its jobs.
 
-    When a job completes, the smallest (remaining work, job) of those that wait is served; a new job preempts only with
-    strictly less, also one that arrives at that very moment. ``B_j(beta)``, the beta point, is when ``beta p_j`` of job j
-    has been done (beta = 1: its completion). It never looks at a real cluster: what it does follows from the calls of
-    `release` alone.
+    When a job completes, the waiting job with the smallest (remaining work, number) is served. A new job preempts only
+    with strictly less work, also if it arrives at the time of a completion. The beta point ``B_j(beta)`` is the time
+    when ``beta p_j`` of job j is done (beta = 1: its completion). The machine never looks at the cluster: its schedule
+    follows from the calls of `release` alone.
 
-    **Guarantee** optimal for its problem (Schrage 1968). **Complexity** O(log n) a release or completion, O(1) a look ahead.
+    **Guarantee** optimal for its problem (Schrage 1968). **Complexity** O(log n) a release or completion, O(1) a look
+    ahead.
+
+    Parameters
+    ----------
+    beta
+        Part of a job that is done at its beta point, in (0, 1].
     """
 
     def __init__(self, beta: float = 1.0) -> None:
         self._beta = beta
         self._waiting: list[tuple[float, int]] = []  # a heap of (remaining, job)
-        self._job = -1  # in service, with `_left` to do at the time `_since`
+        self._job = -1  # in service, with `_left` seconds left at the time `_since`
         self._left = 0.0
         self._since = 0.0
         self._after_point: dict[int, float] = {}  # work behind the beta point of jobs that have not reached it
 
     def __len__(self) -> int:
-        """Jobs that are not complete."""
+        """Return the number of jobs that are not complete."""
         return len(self._waiting) + (self._job >= 0)
 
     def release(self, job: int, now: float, work: float) -> None:
-        """A new job with ``work`` > 0 seconds arrives; call `advance` (now) first."""
+        """Release a new job; call `advance` (now) first.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        now
+            Release date, in seconds.
+        work
+            Processing time on the machine, in seconds; > 0.
+        """
         self._after_point[job] = (1.0 - self._beta) * work
         if self._job >= 0:
             left = self._left - (now - self._since)
@@ -304,13 +382,24 @@ class VirtualMachine:
         self._job, self._left, self._since = job, work, now
 
     def next_event(self) -> float:
-        """When the job in service reaches its beta point or completes, if nothing arrives before; inf when idle."""
+        """Return the next beta point or completion of the job in service, if no job arrives before; inf when idle."""
         if self._job < 0:
             return math.inf
         return self._since + (self._left - self._after_point.get(self._job, 0.0))
 
     def advance(self, now: float) -> list[tuple[float, int]]:
-        """Serve until ``now``: (time, job) of the beta points reached since the last call, in order."""
+        """Serve until ``now`` and return the beta points reached since the last call.
+
+        Parameters
+        ----------
+        now
+            Time in seconds; inf completes all jobs.
+
+        Returns
+        -------
+        list
+            (time, job) in order of time.
+        """
         reached = []
         while self._job >= 0 and (time := self.next_event()) <= now:
             if self._job in self._after_point:
@@ -323,30 +412,54 @@ class VirtualMachine:
         return reached
 
 
-# When will a gang find as few nodes as an idle cluster has for it, if running jobs end as predicted?
+# The time at which a gang finds as few nodes as in an idle cluster, if running jobs end as predicted.
 class ExpectedPlaces:
-    """Running jobs with their predicted ends; a prediction that has passed is doubled until it has not.
+    """Running jobs with their predicted ends; a prediction that has passed is doubled until it lies in the future.
 
     **Complexity** O(R N log N) for R running jobs on N nodes, once a kind of job between two starts.
     """
 
     def __init__(self) -> None:
-        self._running: dict[int, tuple[float, float]] = {}  # since when, and for how many seconds
+        self._running: dict[int, tuple[float, float]] = {}  # (start, predicted seconds)
         self._fewest: dict[int, int] = {}  # by kind of job
         self._wait: dict[int, float] = {}  # by kind of job, at the time `_known`
         self._known = -1.0
 
     def start(self, job: int, now: float, seconds: float) -> None:
-        """The job starts and is expected to run so long."""
+        """Record the start of a job.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        now
+            Start, in seconds.
+        seconds
+            Predicted running time.
+        """
         self._running[job] = now, seconds
         self._wait.clear()
 
     def finish(self, job: int) -> None:
-        """The job has completed."""
+        """Record that a job has completed.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         self._running.pop(job, None)
 
     def fewest(self, job: int, view: View) -> int:
-        """Nodes that its gang needs in an idle cluster."""
+        """Return the number of nodes that the gang of a job needs in an idle cluster.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        view
+            State of the run.
+        """
         kind = view.kind(job)
         if kind not in self._fewest:
             largest_first = np.sort(view.speeds.node_gpus[view.eligible(job)])[::-1]
@@ -354,7 +467,17 @@ class ExpectedPlaces:
         return self._fewest[kind]
 
     def wait(self, job: int, view: View) -> float:
-        """Seconds until so few nodes have GPUs for its gang, if nobody else takes it; 0: now."""
+        """Return the seconds until the fewest nodes that suffice have GPUs for the gang; 0: now.
+
+        No other job is assumed to take them.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        view
+            State of the run.
+        """
         if view.now != self._known:
             self._wait.clear()
             self._known = view.now
@@ -378,7 +501,7 @@ class ExpectedPlaces:
         return math.inf
 
     def _end(self, job: int, now: float) -> float:
-        # What has outlived its prediction is expected to take as long again.
+        # A job that has outlived its prediction is expected to take twice as long.
         start, seconds = self._running[job]
         while start + (1 - TIE) * seconds <= now and seconds > 0:
             seconds = max(2 * seconds, math.ulp(now))

@@ -1,4 +1,4 @@
-"""Alpha points: jobs without preemption, in the order in which preemptive WSPT has done a part of each, given or drawn."""
+"""Alpha points: jobs without preemption, in the order in which preemptive WSPT has done a part of each."""
 
 from __future__ import annotations
 
@@ -20,19 +20,33 @@ from optsched.simulation.policy import Decision, Knowledge, Policy, Start, View,
 
 
 class AlphaSchedule:
-    """1 | r_j, pmtn, online-r_j by the largest weight / work, and when a part alpha of every job is done.
+    """1 | r_j, pmtn, online-r_j by the largest weight / work, with the time when a part alpha of every job is done.
 
-    That is the schedule of the linear program in mean busy times. O(log n) a release or completion.
+    This is the schedule of the linear program in mean busy times. O(log n) a release or completion.
     """
 
     def __init__(self) -> None:
         self._since = 0.0
         self._waiting: list[tuple[float, int]] = []  # a heap of (work / weight rounded, job); the first is in service
         self._left: dict[int, float] = {}  # at the time `_since`
-        self._behind: dict[int, float] = {}  # work after the alpha point of those that have not reached it
+        self._behind: dict[int, float] = {}  # work after the alpha point of jobs that have not reached it
 
     def release(self, job: int, now: float, work: float, weight: float, alpha: float) -> None:
-        """A new job, with its own alpha in (0, 1]; call `advance` (now) first."""
+        """Release a new job; call `advance` (now) first.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        now
+            Release date, in seconds.
+        work
+            Processing time on the machine, in seconds.
+        weight
+            Weight of the job, >= 0.
+        alpha
+            Part of the job at its alpha point, in (0, 1].
+        """
         if self._waiting:
             self._left[self._waiting[0][1]] -= now - self._since
         self._since = now
@@ -40,14 +54,20 @@ class AlphaSchedule:
         heapq.heappush(self._waiting, (leading_of(work / weight) if weight else math.inf, job))
 
     def next_event(self) -> float:
-        """When the job in service reaches its alpha point or completes, if nothing arrives before; inf when idle."""
+        """Return the next alpha point or completion of the job in service, if no job arrives before; inf when idle."""
         if not self._waiting:
             return math.inf
         job = self._waiting[0][1]
         return self._since + (self._left[job] - self._behind.get(job, 0.0))
 
     def advance(self, now: float) -> list[int]:
-        """Serve until ``now``; who has reached its alpha point since the last call, in that order."""
+        """Serve until ``now`` and return the jobs that have since reached their alpha points, in this order.
+
+        Parameters
+        ----------
+        now
+            Time in seconds.
+        """
         reached = []
         while self._waiting and self.next_event() <= now:
             job = self._waiting[0][1]
@@ -62,20 +82,32 @@ class AlphaSchedule:
 
 @dataclass
 class AlphaQueue(Policy):
-    """Jobs queue up at their alpha points and start first in, first out; each is given its alpha at its arrival."""
+    """Jobs that join a queue at their alpha points and start first in, first out; a job gets its alpha at arrival."""
 
     knowledge = Knowledge.CLAIRVOYANT
 
     @abstractmethod
     def _alpha_of(self, job: int) -> float:
-        """Of a job that has come."""
+        """Return alpha of a job that has arrived."""
 
     def begin(self, view: View) -> None:
-        """Forget the last run."""
+        """Forget the last run.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         self._machine, self._queue = AlphaSchedule(), deque[int]()
 
     def decide(self, view: View) -> Iterator[Decision]:
-        """Serve preemptive WSPT until now, and start what its alpha points allow."""
+        """Serve preemptive WSPT until now; start the jobs at the head of the queue that fit.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         self._queue.extend(self._machine.advance(last_of_instant(view.now)))
         for job in view.arrived:
             work = view.duration(job) * view.gpus(job) / view.cluster_gpus
@@ -90,18 +122,23 @@ class AlphaQueue(Policy):
 @POLICIES.register("alpha-points")
 @dataclass
 class AlphaPoints(AlphaQueue):
-    """Alpha points, not preemptive: a job queues up when preemptive WSPT, alongside, has done a part ``alpha`` of it.
+    """Alpha points, not preemptive: a job joins the queue when preemptive WSPT, run in parallel, has done a part of it.
 
     The queue is first in, first out, and its head blocks. For gangs preemptive WSPT runs on one machine as fast as the
-    cluster, to which a job is g_j p_j / G seconds of work.
+    cluster, on which a job has g_j p_j / G seconds of work.
 
     **Problem** P | r_j, size_j, online-r_j | sum w_j C_j. **Knowledge** clairvoyant.
 
-    **Guarantee** 1 | r_j, online-r_j | sum w_j C_j: max(1 + 1 / alpha, 1 + 2 alpha) times the linear program, which is 1 +
-    sqrt(2) for alpha = 1 / sqrt(2), the default; 1.6853 in expectation for a well-chosen random alpha. None for gangs.
-    **Tight family** none known here. **Complexity** O(log n) an event.
-    **Reference** Goemans, Queyranne, Schulz, Skutella and Wang, Single machine scheduling with release dates, SIAM J.
-    Discrete Math. 15 (2002), 165-192; Hall, Schulz, Shmoys and Wein 1997 for the order of the program itself.
+    **Guarantee** 1 | r_j, online-r_j | sum w_j C_j: max(1 + 1 / alpha, 1 + 2 alpha) times the linear program, which is
+    1 + sqrt(2) for alpha = 1 / sqrt(2), the default; 1.6853 in expectation for a well-chosen random alpha. None for
+    gangs. **Tight family** none known here. **Complexity** O(log n) an event. **Reference** Goemans, Queyranne,
+    Schulz, Skutella and Wang, Single machine scheduling with release dates, SIAM J. Discrete Math. 15 (2002), 165-192;
+    Hall, Schulz, Shmoys and Wein 1997 for the order of the program itself.
+
+    Parameters
+    ----------
+    alpha
+        Part of a job that preemptive WSPT does before the job joins the queue.
     """
 
     alpha: float = math.sqrt(0.5)
@@ -115,7 +152,7 @@ class AlphaPoints(AlphaQueue):
         return self.alpha
 
 
-APART, COMMON = 0.8999, 0.85106  # the largest alpha, of jobs that draw for themselves and of all together
+APART, COMMON = 0.8999, 0.85106  # the largest alpha with a draw for each job, and with one draw for all
 
 
 @POLICIES.register("random-alpha-points")
@@ -123,17 +160,23 @@ APART, COMMON = 0.8999, 0.85106  # the largest alpha, of jobs that draw for them
 class RandomAlphaPoints(AlphaQueue):
     """Random alpha points, not preemptive: ``alpha-points`` with a part alpha_j drawn for every job.
 
-    Each has the density e^alpha / (e^delta - 1) on [0, delta], delta = 0.8999. The k-th job that comes has
-    the k-th draw of a generator seeded with ``seed``. With ``common`` there is one draw for all jobs, delta = 0.85106.
+    alpha_j has the density e^alpha / (e^delta - 1) on [0, delta], delta = 0.8999. The k-th job that arrives has
+    the k-th draw of a generator seeded with ``seed``. With ``common`` all jobs have the same draw, delta = 0.85106.
 
     **Problem** P | r_j, size_j, online-r_j | sum w_j C_j. **Knowledge** clairvoyant.
 
-    **Guarantee** 1 | r_j, online-r_j | sum w_j C_j: in expectation 1.6853 times the linear program, 1.7451 with ``common``;
-    every run within what its own draws allow (`optsched.guarantees.weighted_completion_times`). None for gangs. **Tight
-    family** a long job of no weight, then a short one: 1.68524 in expectation (``late-short-job``). **Complexity** O(log n)
-    an event.
-    **Reference** Goemans, Queyranne, Schulz, Skutella and Wang, Single machine scheduling with release dates, SIAM J.
-    Discrete Math. 15 (2002), 165-192.
+    **Guarantee** 1 | r_j, online-r_j | sum w_j C_j: in expectation 1.6853 times the linear program, 1.7451 with
+    ``common``; every run is within the bound of its own draws (`optsched.guarantees.weighted_completion_times`). None
+    for gangs. **Tight family** a long job of no weight, then a short one: 1.68524 in expectation (``late-short-job``).
+    **Complexity** O(log n) an event. **Reference** Goemans, Queyranne, Schulz, Skutella and Wang, Single machine
+    scheduling with release dates, SIAM J. Discrete Math. 15 (2002), 165-192.
+
+    Parameters
+    ----------
+    seed
+        Seed of the random numbers.
+    common
+        Draw one alpha for all jobs.
     """
 
     seed: int = 0
@@ -146,17 +189,23 @@ class RandomAlphaPoints(AlphaQueue):
 
     @property
     def largest(self) -> float:
-        """delta."""
+        """Largest alpha, delta."""
         return COMMON if self.common else APART
 
     def begin(self, view: View) -> None:
-        """Forget the last run and its draws."""
+        """Forget the last run and its draws.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         super().begin(view)
         self._random = np.random.Generator(np.random.PCG64(self.seed))
-        self._drawn: dict[int, float] = {}  # alpha of those that have come, in their order
+        self._drawn: dict[int, float] = {}  # alpha of the jobs that have arrived, in their order
 
     def notes(self) -> dict[str, Floats]:
-        """For audits: ``alpha`` of every job."""
+        """Return ``alpha`` of every job, for audits."""
         return {"alpha": np.array([self._drawn[job] for job in sorted(self._drawn)])}
 
     def _alpha_of(self, job: int) -> float:

@@ -1,4 +1,4 @@
-"""Gavel: an allocation rule says what share of its time a job should have on each GPU type; rounds see to it."""
+"""Gavel: an allocation rule sets the share of time of each job on each GPU type; rounds carry the shares out."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, Moves, Policy, Start, View, Wake
 
-SEVERAL, IDLE = -1, -2  # instead of a type: a gang on GPUs of several, a job that does not run
+SEVERAL, IDLE = -1, -2  # in place of a type: a gang on several types, a job that does not run
 _NOBODY = np.zeros(0, dtype=np.int64)
 _NO_PAUSES = np.zeros(0), _NOBODY
 
@@ -28,25 +28,44 @@ _NO_PAUSES = np.zeros(0), _NOBODY
 class Gavel(Policy):
     """Gavel: shares of time by an optimisation ``policy``, carried out in rounds of ``round`` seconds.
 
-    X_mr, the share of its time that job m should spend on GPU type r, is found anew at the first round after an arrival or
-    a completion that begins at least ``reset`` seconds after the last time (at once the second time, as in Gavel). A round
-    goes to the jobs of largest X_mr / (share of r's time that m had), type by type in ``type_order`` (in a random order,
-    drawn with ``seed``, for policies that do not know that types differ in speed); jobs that do not fit are passed over; a
-    gang has one type. A job that goes on keeps its GPUs if they are free, else it pays ``restart`` seconds. GPUs of a job
-    that ends stay idle until the round ends; a round ends early when nothing runs. With ``whole_iterations`` (and no
-    restart cost) a job stops before it would begin an iteration that the round cuts off, as Gavel's simulator counts.
+    X_mr is the share of its time that job m should spend on GPU type r. The shares are computed again at the first
+    round after an arrival or a completion that begins at least ``reset`` seconds after the last computation (the
+    second computation is immediate, as in Gavel). A round serves the jobs with the largest X_mr / (share of r's time
+    that m had), type by type in ``type_order`` (for policies that do not know that types differ in speed: in a random
+    order, drawn with ``seed``). Jobs that do not fit are passed over; a gang runs on one type. A job that continues
+    keeps its GPUs if they are free; otherwise it pays ``restart`` seconds. GPUs of a job that ends are idle until the
+    round ends; a round ends early when no job runs. With ``whole_iterations`` (and no restart cost) a job stops before
+    it would begin an iteration that the round cuts off, as in Gavel's simulator.
 
-    ``policy``: max_min_fairness(_perf), finish_time_fairness(_perf) or min_total_duration(_perf).
+    If several X are optimal, the analytic centre is taken: no job is favoured by chance, and identical jobs get the
+    same. A gang that no type can hold alone never runs; with ``mixed`` it takes GPUs of several types that are left
+    over (not so in Gavel).
 
-    Of several optimal X the analytic centre is taken: no job is favoured by chance, jobs that are alike get the same. A gang
-    that no type can hold alone never runs; ``mixed``: it takes GPUs of several where they are left over (not so in Gavel).
+    **Problem** R | r_j, size_j, pmtn, online-r_j | the policy's own objective at every instant. **Knowledge** by
+    policy: non-clairvoyant, or clairvoyant (work left) for finish-time fairness and makespan; always the throughputs.
 
-    **Problem** R | r_j, size_j, pmtn, online-r_j | the policy's own objective at every instant. **Knowledge** by policy:
-    non-clairvoyant, or clairvoyant (work left) for finish-time fairness and makespan; always the throughputs.
-
-    **Guarantee** none known: the shares are optimal for the present jobs, their sequence is not. **Complexity** a round
-    O(m T log m); an allocation one to a few warm linear programs, over classes of equal jobs or over jobs.
+    **Guarantee** none known: the shares are optimal for the present jobs, their sequence is not. **Complexity** a
+    round O(m T log m); an allocation one to a few warm linear programs, over classes of equal jobs or over jobs.
     **Reference** Narayanan, Santhanam, Kazhamiaka, Phanishayee, Zaharia, OSDI 2020, 481-498.
+
+    Parameters
+    ----------
+    policy
+        Allocation rule: max_min_fairness(_perf), finish_time_fairness(_perf) or min_total_duration(_perf).
+    round
+        Length of a round, in seconds.
+    reset
+        Least time between two computations of the shares, in seconds.
+    type_order
+        Order in which the GPU types are served, separated by ``/``.
+    restart
+        Overhead of a job that starts on other GPUs, in seconds.
+    whole_iterations
+        Stop a job before an iteration that the round would cut off.
+    seed
+        Seed of the random order of types.
+    mixed
+        Let a gang that no type can hold use several types.
     """
 
     policy: str = "max_min_fairness_perf"
@@ -70,7 +89,13 @@ class Gavel(Policy):
         check_legal(self.seed >= 0, "gavel: seed", self.seed, "an integer >= 0")
 
     def begin(self, view: View) -> None:
-        """Forget the last run."""
+        """Forget the last run.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         self._pools, n = gpu_pools(view), len(view.speeds.together)
         self._types = types = tuple(view.speeds.types[t] for t in self._pools.type)  # of every pool
         self._rule = ALLOCATIONS.get(self.policy)(Setting(types, self._pools.capacity.astype(np.float64)))
@@ -80,18 +105,24 @@ class Gavel(Policy):
         self._clock = RoundClock(self.round)
         self._order = reference_order(types, tuple(self.type_order.lower().split("/")))
         self._draw = np.random.default_rng(self.seed)
-        self._type: Ints = np.full(n, IDLE)  # of every job, where it runs
+        self._type: Ints = np.full(n, IDLE)  # type of every job
         self._active = _NOBODY  # arrived and not finished, in order of (arrival, index)
-        self._members, self._began = _NOBODY, 0.0  # who began to run in this round, and when it began
-        self._pauses = _NO_PAUSES  # when who stops before the round ends, in order
-        self._changed = False  # jobs have come or gone since the shares were found
-        self._found, self._first = -math.inf, math.nan  # when the shares were found, and for the first time
+        self._members, self._began = _NOBODY, 0.0  # jobs of this round, and its beginning
+        self._pauses = _NO_PAUSES  # (times, jobs) that stop before the round ends, in order
+        self._changed = False  # jobs have arrived or completed since the last computation of shares
+        self._found, self._first = -math.inf, math.nan  # times of the last and the first computation of shares
 
     def decide(self, view: View) -> list[Decision]:
-        """At the beginning of a round: who runs in it; else nothing, or the end of some jobs' whole iterations."""
+        """Choose the jobs of a round at its beginning; in between, end it early if no job runs to its end.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         now = view.now
         self._hear(view)
-        # Jobs that have stopped as planned, since this was asked last.
+        # Jobs that have stopped as planned since the last call.
         times, jobs = self._pauses
         over = int(times.searchsorted(now, side="right"))
         if over:
@@ -135,7 +166,7 @@ class Gavel(Policy):
         self._changed = self._changed or bool(view.finished or view.arrived)
 
     def _leave(self, jobs: Ints, times: Floats) -> None:
-        # These run no longer, since these times.
+        # Record that these jobs stopped at these times.
         self._book.record(jobs, self._type[jobs], times - self._began)
         self._type[jobs] = IDLE
         self._devices.leave(jobs)
@@ -151,7 +182,7 @@ class Gavel(Policy):
         return [Moves(stop=self._pauses[1], at=self._pauses[0])]
 
     def _wake_when_idle(self, running: Ints) -> list[Decision]:
-        # The round ends early with the last pause, if nobody runs to its end.
+        # The round ends early with the last pause, if no job runs to its end.
         times, jobs = self._pauses
         if not 0 < running.size <= jobs.size:
             return []
@@ -178,10 +209,10 @@ class Gavel(Policy):
         chosen = self._book.selection(active, rate, gang, self._pools.capacity, order)
         served = np.flatnonzero(chosen >= 0)
         jobs, types = active[served], chosen[served]
-        kept, moved = self._devices.give(jobs, types, gang[served])
+        stayed, moved = self._devices.give(jobs, types, gang[served])
         mixed = self._left_over(active[~self._jobs.housed[active]]) if self.mixed else {}
         self._type[running] = IDLE
-        self._type[kept] = SEVERAL  # whatever but idle
+        self._type[stayed] = SEVERAL  # any value other than IDLE
         stopped = running[self._type[running] == IDLE]
         self._type[jobs] = types
         several = np.array(list(mixed), dtype=np.int64)
@@ -190,8 +221,8 @@ class Gavel(Policy):
         return [moves, *(Start(j, on=on) for j, on in mixed.items())]
 
     def _left_over(self, homeless: Ints) -> dict[int, tuple[tuple[int, int], ...]]:
-        # Gangs larger than any type they may use: node by node, whatever is left.
-        found: dict[int, tuple[tuple[int, int], ...]] = {}
+        # Gangs larger than any type they may use take the GPUs that are left, node by node.
+        plan: dict[int, tuple[tuple[int, int], ...]] = {}
         free = self._devices.free
         for j in homeless.tolist():
             nodes = np.flatnonzero((free > 0) & self._jobs.may[j, self._pools.pool])
@@ -199,28 +230,38 @@ class Gavel(Policy):
             missing = int(self._jobs.gang[j]) - before
             if nodes.size and missing[-1] <= free[nodes[-1]]:
                 part = np.minimum(free[nodes], missing)
-                found[j] = tuple((h, c) for h, c in zip(nodes.tolist(), part.tolist(), strict=True) if c > 0)
-                for h, c in found[j]:
+                plan[j] = tuple((h, c) for h, c in zip(nodes.tolist(), part.tolist(), strict=True) if c > 0)
+                for h, c in plan[j]:
                     free[h] -= c
-        return found
+        return plan
 
     def notes(self) -> dict[str, Floats]:
-        """``share_TYPE`` f64[n] of every GPU type: the last share of time that every job was meant to have there."""
-        found: dict[str, Floats] = {}
+        """Return ``share_TYPE`` f64[n] of every GPU type: the last share of time that every job should have there."""
+        shares: dict[str, Floats] = {}
         for k, name in enumerate(self._types):
-            found[f"share_{name}"] = found.get(f"share_{name}", 0.0) + self._book.share[:, k]
-        return found
+            shares[f"share_{name}"] = shares.get(f"share_{name}", 0.0) + self._book.share[:, k]
+        return shares
 
 
-ROUNDED = 1e-9  # relative: a product of floats this close below a whole number is that number
+ROUNDED = 1e-9  # relative: a product of floats that is closer to an integer is taken as that integer
 
 
 class GavelJobs:
-    """What Gavel knows of n jobs, on T pools of GPUs: the entries of a job are filled when it arrives.
+    """Facts about n jobs on T pools of GPUs; the entries of a job are filled when it arrives.
 
-    ``rate`` f64[n, T] units of work a second of the whole gang, on one node where a node can hold it, else over several; 0
-    where it may not run or the pool is too small. ``may`` bool[n, T]: may it use these GPUs together with others? ``whole``
-    f64[n, T]: the seconds of its iterations that fit into ``length``, 0 where they fill it, or not one does.
+    ``rate`` f64[n, T]: units of work a second of the whole gang, on one node if a node can hold it, otherwise over
+    several; 0 if it may not run there or the pool is too small. ``may`` bool[n, T]: the job may use these GPUs
+    together with others. ``whole`` f64[n, T]: seconds of its iterations that fit into a round; 0 if they fill the
+    round, or none fits.
+
+    Parameters
+    ----------
+    n
+        Number of jobs of the instance.
+    pools
+        Pools of the cluster.
+    length
+        Length of a round, in seconds.
     """
 
     def __init__(self, n: int, pools: GpuPools, length: float) -> None:
@@ -234,12 +275,20 @@ class GavelJobs:
         self.arrival = np.zeros(n)
 
     def meet(self, view: View, job: int) -> None:
-        """A job arrives."""
+        """Fill in the entries of a job that arrives.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        job
+            Number of the job.
+        """
         together, spread = self._pools.rates(view, job)
         gang = view.gpus(job)
         fits = np.where(gang <= self._pools.largest, together, spread)
         rate = self.rate[job] = np.where(gang <= self._pools.capacity, fits, 0.0)
-        # where the rate is 0 so are the iterations
+        # where the rate is 0, the number of iterations is 0, too
         whole = np.floor(rate * self._length * (1 + ROUNDED)) / np.where(rate > 0, rate, 1.0)
         self.whole[job] = np.where(whole < self._length * (1 - ROUNDED), whole, 0.0)
         self.may[job], self.housed[job] = together > 0, bool(self.rate[job].any())
@@ -247,5 +296,15 @@ class GavelJobs:
         self.arrival[job] = view.arrival(job)
 
     def active(self, ids: Ints, now: float, left: Floats) -> ActiveJobs:
-        """These jobs for an allocation rule."""
+        """Return some jobs in the form that an allocation rule takes.
+
+        Parameters
+        ----------
+        ids
+            Numbers of the jobs, i64[m].
+        now
+            Time in seconds.
+        left
+            Work left of each, f64[m]; nan if the rule must not know it.
+        """
         return ActiveJobs(ids, self.rate[ids], self.gang[ids], self.weight[ids], now - self.arrival[ids], left)

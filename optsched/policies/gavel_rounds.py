@@ -1,9 +1,10 @@
-"""Gavel's round mechanism: from shares of time to who runs in the next round, on which type, on which devices.
+"""Gavel's round mechanism: from shares of time to the jobs of the next round, with their types and devices.
 
-priority_mr = X_mr / f_mr, f_mr = time of job m on type r since the last reset / time of all jobs on r since then; a reset
-lets every job start with half a round everywhere. Type by type, jobs in decreasing (priority, deficit, X) take GPUs; one
-that does not fit is passed over. Then larger gangs are given their devices first; a job that ran on the type keeps its
-devices if they are free. All state is in arrays over the jobs of the instance; the loops are compiled.
+priority_mr = X_mr / f_mr, f_mr = time of job m on type r since the last reset / time of all jobs on r since then. At a
+reset every job starts with half a round on every type. Type by type, jobs take GPUs in decreasing order of (priority,
+deficit, X); a job that does not fit is passed over. Then larger gangs are given their devices first; a job that ran on
+the type keeps its devices if they are free. All state is in arrays over the jobs of the instance; the loops are
+compiled.
 """
 
 from __future__ import annotations
@@ -20,23 +21,48 @@ FIRST = 1e9  # priority X_mr * FIRST of a job without a recorded second: before 
 
 
 class ServiceAccount:
-    """Who received what since the last reset. n jobs, T types, rounds of ``length`` seconds."""
+    """Service that every job received since the last reset.
+
+    Parameters
+    ----------
+    n
+        Number of jobs of the instance.
+    types
+        Number of GPU types, T.
+    length
+        Length of a round, in seconds.
+    """
 
     def __init__(self, n: int, types: int, length: float) -> None:
         self.length = length
         self.share = np.zeros((n, types))  # X
-        self.received = np.zeros((n, types))  # seconds, and the half round of the start
+        self.received = np.zeros((n, types))  # seconds, including the half round at the start
         self.total = np.zeros(types)
         self.deficit = np.zeros((n, types))
 
     def arrive(self, job: int) -> None:
-        """A new job: without a share until the next reset."""
+        """Add a new job, without a share until the next reset.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         self.received[job] = self.length / 2
 
     def record(self, jobs: Ints, types: Ints, seconds: Floats) -> None:
-        """Job ``jobs[i]`` ran on ``types[i]``, no job twice; it counts once, whatever its gang.
+        """Record the time for which jobs ran; a job counts once, whatever the size of its gang.
 
-        A type below 0 stands for several, and there is no share that such a run could be measured against.
+        A type below 0 means several types. Such a run is not recorded: there is no share to compare it with.
+
+        Parameters
+        ----------
+        jobs
+            Numbers of the jobs, i64[k], no job twice.
+        types
+            Type on which each ran, i64[k].
+        seconds
+            Time for which each ran, f64[k].
         """
         one = types >= 0
         jobs, types, seconds = jobs[one], types[one], seconds[one]
@@ -44,7 +70,17 @@ class ServiceAccount:
         np.add.at(self.total, types, seconds)
 
     def reset(self, active: Ints, share: Floats, elapsed: float) -> None:
-        """``elapsed`` seconds after the last one: settle deficits under the old shares, begin with new ones f64[m, T]."""
+        """Settle the deficits under the old shares and begin with new ones.
+
+        Parameters
+        ----------
+        active
+            Numbers of the active jobs, i64[m].
+        share
+            New shares X, f64[m, T].
+        elapsed
+            Seconds since the last reset.
+        """
         owed = self.share[active] * elapsed - (self.received[active] - self.length / 2)
         self.deficit[active] += owed
         self.received[active] = self.length / 2
@@ -53,20 +89,60 @@ class ServiceAccount:
         self.share[active] = share
 
     def selection(self, active: Ints, rate: Floats, gang: Ints, capacity: Ints, order: Ints) -> Ints:
-        """The type on which every active job runs in the next round, i64[m], or -1.
+        """Return the type on which every active job runs in the next round, i64[m]; -1: it does not run.
 
-        ``rate`` f64[m, T], 0 where a job may not run; ``order`` of the types.
+        Parameters
+        ----------
+        active
+            Numbers of the active jobs, i64[m].
+        rate
+            Rates f64[m, T]; 0 if a job may not run.
+        gang
+            GPUs of each job, i64[m].
+        capacity
+            GPUs of each type, i64[T].
+        order
+            Types in the order in which they are served, i64[T].
         """
         book = (self.share, self.received, self.total, self.deficit)
-        found: Ints = choose(active, *book, rate, gang, capacity, order)
-        return found
+        types: Ints = choose(active, *book, rate, gang, capacity, order)
+        return types
 
 
 @njit
 def choose(
     active: Any, share: Any, received: Any, total: Any, deficit: Any, rate: Any, gang: Any, capacity: Any, order: Any
 ) -> Any:
-    """See `ServiceAccount.selection`. O(T (m + k log m)), k jobs looked at before a type is full: most wait, unsorted."""
+    """Choose the jobs of a round, compiled; see `ServiceAccount.selection`.
+
+    O(T (m + k log m)) for k jobs that are looked at before a type is full: the other jobs stay unsorted in a heap.
+
+    Parameters
+    ----------
+    active
+        Numbers of the active jobs, i64[m].
+    share
+        Shares X of all jobs, f64[n, T].
+    received
+        Seconds that all jobs received since the last reset, f64[n, T].
+    total
+        Seconds of all jobs on each type since the last reset, f64[T].
+    deficit
+        Seconds that all jobs are behind their earlier shares, f64[n, T].
+    rate
+        Rates f64[m, T]; 0 if a job may not run.
+    gang
+        GPUs of each job, i64[m].
+    capacity
+        GPUs of each type, i64[T].
+    order
+        Types in the order in which they are served, i64[T].
+
+    Returns
+    -------
+    i64[m]
+        Type of each job; -1: it does not run.
+    """
     chosen, queue = np.full(active.size, -1, np.int64), np.empty(active.size, np.int64)
     keys = np.empty((active.size, 3))
     for t in order:
@@ -95,7 +171,17 @@ def choose(
 
 @njit
 def priority(share: float, received: float, total: float) -> float:
-    """X/f of a job on a type; 0 without a share."""
+    """Return the priority X/f of a job on a type; 0 without a share.
+
+    Parameters
+    ----------
+    share
+        Share X of the job.
+    received
+        Seconds that it received on the type since the last reset.
+    total
+        Seconds of all jobs on the type since the last reset.
+    """
     if share <= 0:
         return 0.0
     return share * total / received if received > 0 and total > 0 else share * FIRST
@@ -103,7 +189,19 @@ def priority(share: float, received: float, total: float) -> float:
 
 @njit
 def sink(queue: Any, size: int, place: int, keys: Any) -> None:
-    """Restore the heap below ``place``: largest keys first, then in the order of jobs."""
+    """Restore the heap below a place: largest keys first, then in the order of jobs.
+
+    Parameters
+    ----------
+    queue
+        Heap of positions of jobs, i64[]; changed in place.
+    size
+        Number of entries of the heap.
+    place
+        Entry that may be out of order.
+    keys
+        Priority, deficit and share of each job, f64[m, 3].
+    """
     while 2 * place + 1 < size:
         child = 2 * place + 1
         if child + 1 < size and goes_first(queue[child + 1], queue[child], keys):
@@ -116,7 +214,15 @@ def sink(queue: Any, size: int, place: int, keys: Any) -> None:
 
 @njit
 def goes_first(i: int, k: int, keys: Any) -> bool:
-    """Is job i served before job k?"""
+    """Return True if job i is served before job k.
+
+    Parameters
+    ----------
+    i, k
+        Positions of two jobs.
+    keys
+        Priority, deficit and share of each job, f64[m, 3].
+    """
     for c in range(3):
         if keys[i, c] != keys[k, c]:
             return bool(keys[i, c] > keys[k, c])
@@ -124,7 +230,17 @@ def goes_first(i: int, k: int, keys: Any) -> bool:
 
 
 class RoundDevices:
-    """Which nodes the jobs of a round hold. N nodes; the gangs of one round lie in flat arrays."""
+    """Nodes of the jobs of a round; the gangs of one round lie in flat arrays.
+
+    Parameters
+    ----------
+    n
+        Number of jobs of the instance.
+    pool
+        Type of every node, i64[N].
+    size
+        GPUs of every node, i64[N].
+    """
 
     def __init__(self, n: int, pool: Ints, size: Ints) -> None:
         self._pool, self._size = pool, size
@@ -136,27 +252,59 @@ class RoundDevices:
         self._count = np.zeros(0, dtype=np.int64)
 
     def give(self, jobs: Ints, chosen: Ints, gang: Ints) -> tuple[Ints, Ints]:
-        """Devices for ``jobs`` on the types ``chosen``, larger gangs first: (those that keep theirs, the others), by order.
+        """Give devices to the jobs of a round, larger gangs first.
 
-        A gang that moves goes to the first node with GPUs for all of it, else server by server. No job of the last
-        round has more devices than it is given here; ``free`` says what is left of every node.
+        A gang that moves goes to the first node with GPUs for all of it; if there is none, server by server. A job of
+        the last round has at most the devices that it is given now. Afterwards ``free`` holds the free GPUs of every
+        node.
+
+        Parameters
+        ----------
+        jobs
+            Numbers of the jobs, i64[k].
+        chosen
+            Type of each, i64[k].
+        gang
+            GPUs of each, i64[k].
+
+        Returns
+        -------
+        tuple
+            Jobs that keep their devices, and the others, larger gangs first.
         """
         order = np.argsort(-gang, kind="stable")
         jobs = jobs[order]
         self.free = self._size.copy()
         held = (self._row[jobs], self._first, self._node, self._count)
-        kept, *found = give(gang[order], chosen[order], self._pool, self.free, *held, int(gang.sum()))
+        stays, *gangs = give(gang[order], chosen[order], self._pool, self.free, *held, int(gang.sum()))
         self._row[self._jobs] = -1
         self._row[jobs] = np.arange(jobs.size)
-        self._jobs, (self._first, self._node, self._count) = jobs, found
-        return jobs[kept], jobs[~kept]
+        self._jobs, (self._first, self._node, self._count) = jobs, gangs
+        return jobs[stays], jobs[~stays]
 
     def leave(self, jobs: Ints) -> None:
-        """These jobs have no devices to keep."""
+        """Record that jobs have no devices to keep.
+
+        Parameters
+        ----------
+        jobs
+            Numbers of the jobs, i64[k].
+        """
         self._row[jobs] = -1
 
     def places(self, jobs: Ints) -> tuple[Ints, Ints, Ints]:
-        """Of these jobs, which have been given devices: (first i64[jobs + 1], node i64[], GPUs there i64[])."""
+        """Return the places of jobs that have been given devices.
+
+        Parameters
+        ----------
+        jobs
+            Numbers of the jobs, i64[k].
+
+        Returns
+        -------
+        tuple
+            First entry of each job i64[k + 1], node i64[] and GPUs i64[] of each entry.
+        """
         rows = self._row[jobs]
         begin = self._first[rows]
         sizes = self._first[rows + 1] - begin
@@ -170,11 +318,31 @@ class RoundDevices:
 def give(
     gang: Any, chosen: Any, pool: Any, free: Any, row: Any, held_first: Any, held_node: Any, held_count: Any, room: int
 ) -> Any:
-    """Jobs of one gang size after the other, largest first: those that keep their devices, then the others.
+    """Give devices, by falling size of gang; in each size, jobs that keep theirs come first.
 
-    (Who keeps them bool[m]; entries of each job i64[m + 1]; node and GPUs there i64[``room``]), ``room`` GPUs in all.
+    Parameters
+    ----------
+    gang
+        GPUs of each job, i64[m], decreasing.
+    chosen
+        Type of each job, i64[m].
+    pool
+        Type of every node, i64[N].
+    free
+        Free GPUs of every node, i64[N]; changed in place.
+    row
+        Row of each job among the gangs of the last round, i64[m]; -1: none.
+    held_first, held_node, held_count
+        Gangs of the last round: first entry of each row, node and GPUs of each entry.
+    room
+        GPUs of all jobs together.
+
+    Returns
+    -------
+    tuple
+        Jobs that keep their devices bool[m], first entry of each job i64[m + 1], node and GPUs of each entry i64[room].
     """
-    kept, first = np.zeros(gang.size, np.bool_), np.zeros(gang.size + 1, np.int64)
+    stays, first = np.zeros(gang.size, np.bool_), np.zeros(gang.size + 1, np.int64)
     node, count = np.zeros(room, np.int64), np.zeros(room, np.int64)
     start = np.zeros(pool.max() + 1, np.int64)  # the nodes of a pool before this one are full
     begin, entry = 0, 0
@@ -183,16 +351,16 @@ def give(
         while end < gang.size and gang[end] == gang[begin]:
             end += 1
         for i in range(begin, end):
-            kept[i] = row[i] >= 0
-            if kept[i]:
+            stays[i] = row[i] >= 0
+            if stays[i]:
                 for e in range(held_first[row[i]], held_first[row[i] + 1]):
                     h = held_node[e]
-                    kept[i] = kept[i] and pool[h] == chosen[i] and free[h] >= held_count[e]
-            if kept[i]:
+                    stays[i] = stays[i] and pool[h] == chosen[i] and free[h] >= held_count[e]
+            if stays[i]:
                 for e in range(held_first[row[i]], held_first[row[i] + 1]):
                     free[held_node[e]] -= held_count[e]
         for i in range(begin, end):
-            if kept[i]:
+            if stays[i]:
                 for e in range(held_first[row[i]], held_first[row[i] + 1]):
                     node[entry], count[entry] = held_node[e], held_count[e]
                     entry += 1
@@ -200,12 +368,30 @@ def give(
                 entry = spread_out(gang[i], chosen[i], pool, free, start, node, count, entry)
             first[i + 1] = entry
         begin = end
-    return kept, first, node, count
+    return stays, first, node, count
 
 
 @njit
 def spread_out(gang: int, t: int, pool: Any, free: Any, start: Any, node: Any, count: Any, entry: int) -> int:
-    """GPUs of type t for one gang, written from ``entry`` on; where the next entry goes."""
+    """Write GPUs of one type for one gang and return the next free entry.
+
+    Parameters
+    ----------
+    gang
+        GPUs of the gang.
+    t
+        GPU type.
+    pool
+        Type of every node, i64[N].
+    free
+        Free GPUs of every node, i64[N]; changed in place.
+    start
+        Node of each type before which all nodes are full, i64[T]; changed in place.
+    node, count
+        Entries to be written, i64[].
+    entry
+        First entry to be written.
+    """
     while start[t] < pool.size and (pool[start[t]] != t or free[start[t]] == 0):
         start[t] += 1
     begin = start[t]

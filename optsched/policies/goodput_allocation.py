@@ -1,4 +1,4 @@
-"""Who gets how many GPUs, and which: the two steps of `optsched.policies.goodput`.
+"""Number and places of the GPUs of every job: the two steps of `optsched.policies.goodput`.
 
 **Numbers** (`best_counts`): n jobs and G GPUs, a value for every job and number of GPUs; choose one number each,
 
@@ -7,9 +7,9 @@
 a multiple-choice knapsack, by dynamic programming: F_j(g) = max over r of F_{j-1}(g - r) + value_j(r). Exact up to the
 rounding of n additions. O(n k G) time in numpy for k numbers a job, O((n + k) G) memory.
 
-**Places** (`place`): jobs whose number stays keep their GPUs; the others, the largest first, go to the node with the fewest
-free GPUs that suffice, or where none does to as few nodes as possible, those with most free GPUs. A heuristic: what it
-gives up is a gang on more nodes than it needs.
+**Places** (`place`): jobs whose number does not change keep their GPUs. The others, the largest first, go to the node
+with the fewest free GPUs that suffice; if no node suffices, to as few nodes as possible, those with most free GPUs.
+This is a heuristic: it may spread a gang over more nodes than it needs.
 """
 
 from __future__ import annotations
@@ -23,9 +23,16 @@ from optsched.problem.cluster import Places
 
 
 def best_counts(values: Sequence[Floats], gpus: int) -> list[int]:
-    """r_j of every job: ``values[j][r]``, f64[<= G + 1], -inf where r is not possible; r = 0 always is.
+    """Return the number of GPUs r_j of every job.
 
-    Of equally good numbers a later job takes fewer first.
+    If several solutions are optimal, a later job takes fewer GPUs first.
+
+    Parameters
+    ----------
+    values
+        ``values[j][r]``, f64[<= G + 1]: value of r GPUs for job j; -inf if r is not possible. r = 0 always is.
+    gpus
+        GPUs of the cluster, G.
     """
     best = np.zeros(gpus + 1)  # F: of the jobs so far, on at most g GPUs
     chosen = np.zeros((len(values), gpus + 1), dtype=np.int64)
@@ -47,34 +54,51 @@ def best_counts(values: Sequence[Floats], gpus: int) -> list[int]:
 def place(
     counts: Mapping[int, int], held: Mapping[int, Places], free: Ints, eligible: Mapping[int, Bools]
 ) -> dict[int, Places]:
-    """Places of every job with GPUs: ``counts`` by job (ties in their order), ``held`` what stays if its number does.
+    """Return the places of every job with GPUs; a job for which its nodes do not have enough left is absent.
 
-    ``free`` i64[N]: the GPUs of every node. A job for which its nodes do not have enough left is not in the answer.
+    Parameters
+    ----------
+    counts
+        GPUs of every job; ties go by their order.
+    held
+        Places that a job keeps if its number does not change.
+    free
+        GPUs of every node, i64[N].
+    eligible
+        Nodes that each job may use, bool[N].
     """
     free = free.copy()
-    found: dict[int, Places] = {}
+    plan: dict[int, Places] = {}
     for j, on in held.items():
         if on and sum(count for _, count in on) == counts.get(j, 0):
-            found[j] = on
+            plan[j] = on
             for node, count in on:
                 free[node] -= count
-    for j in sorted((j for j, r in counts.items() if r and j not in found), key=lambda j: -counts[j]):
+    for j in sorted((j for j, r in counts.items() if r and j not in plan), key=lambda j: -counts[j]):
         on = fewest_nodes(counts[j], np.where(eligible[j], free, 0))
         if on:
-            found[j] = on
+            plan[j] = on
             for node, count in on:
                 free[node] -= count
-    return found
+    return plan
 
 
 def fewest_nodes(replicas: int, free: Ints) -> Places:
-    """(node, GPUs) of ``replicas`` on the fewest nodes; () where too few are free."""
+    """Return (node, GPUs) of a gang on the fewest nodes; () if too few GPUs are free.
+
+    Parameters
+    ----------
+    replicas
+        GPUs of the gang.
+    free
+        Free GPUs of every node, i64[N].
+    """
     if replicas > int(free.sum()):
         return ()
     on, free = [], free.copy()
     for node in np.argsort(-free, kind="stable").tolist():
         enough = np.flatnonzero(free >= replicas)
-        if enough.size:  # all of it, or the last piece: where it leaves least
+        if enough.size:  # the whole gang, or its last part: the node with the least left over
             on.append((int(enough[np.argmin(free[enough])]), replicas))
             break
         on.append((node, int(free[node])))

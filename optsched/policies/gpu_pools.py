@@ -1,4 +1,4 @@
-"""Pools of alike GPUs: nodes of one GPU type that the same jobs may use. What prices and capacities are counted by."""
+"""Pools of GPUs, by which prices and capacities are counted: nodes of one GPU type that the same jobs may use."""
 
 from __future__ import annotations
 
@@ -13,7 +13,11 @@ from optsched.simulation.policy import View
 
 @dataclass(frozen=True, eq=False)
 class GpuPools:
-    """H nodes, P pools. ``pool`` i64[H], ``size`` i64[H] GPUs, ``type`` i64[P] the GPU type of a pool, ``first`` i64[P]."""
+    """P pools of H nodes.
+
+    ``pool`` i64[H]: pool of every node. ``size`` i64[H]: GPUs of every node. ``type`` i64[P]: GPU type of every pool.
+    ``first`` i64[P]: first node of every pool.
+    """
 
     pool: Ints
     size: Ints
@@ -33,7 +37,20 @@ class GpuPools:
         return largest
 
     def rates(self, view: View, job: int) -> tuple[Floats, Floats]:
-        """(together, spread) f64[P] of a job that has arrived: units of work a second, 0 where it may not run."""
+        """Return the rates (together, spread) of a job that has arrived, f64[P] each.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        job
+            Number of the job.
+
+        Returns
+        -------
+        tuple
+            Units of work a second on one node and over several nodes; 0 where the job may not run.
+        """
         speeds = view.speeds
         may = view.eligible(job)[self.first]
         together = np.where(may, speeds.together[job, self.type], 0.0)
@@ -43,7 +60,13 @@ class GpuPools:
 
 
 def gpu_pools(view: View) -> GpuPools:
-    """The pools of the cluster: one a GPU type, more where nodes of one type suit different jobs."""
+    """Return the pools of the cluster: one a GPU type, more if nodes of one type suit different jobs.
+
+    Parameters
+    ----------
+    view
+        State of the run.
+    """
     speeds = view.speeds
     _, first, pool = np.unique(view.node_kind, return_index=True, return_inverse=True)
     order = np.argsort(first)  # pools in the order of their first nodes

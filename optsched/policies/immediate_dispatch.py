@@ -1,4 +1,4 @@
-"""Immediate dispatch on unrelated machines: every job goes at once to where it adds least, there the densest runs."""
+"""Immediate dispatch on unrelated machines: a job goes at once to the GPU where it adds least to the objective."""
 
 from __future__ import annotations
 
@@ -18,20 +18,25 @@ from optsched.simulation.policy import Decision, Knowledge, Policy, Start, Stop,
 @POLICIES.register("immediate-dispatch")
 @dataclass
 class ImmediateDispatch(Policy):
-    """Immediate dispatch: on arrival a job is bound to the GPU on which it adds least to sum w_j (C_j - r_j); preemptive.
+    """Immediate dispatch, preemptive: on arrival a job is bound to the GPU where it adds least to the objective.
 
-    Every GPU serves its jobs by the largest density, weight / time left there. So a job of weight w that takes p adds
-    w (p + what denser ones have left) + p (the weight of the others). Ties by arrival, by node, by GPU. A gang is bound to
-    GPUs of one node if one is large enough, else of one type, and runs when no denser job holds any of them.
-    ``restart``: seconds of overhead at every resumption.
+    The objective is sum w_j (C_j - r_j). Every GPU serves its jobs by the largest density, weight / time left there.
+    So a job of weight w that takes p adds w (p + the time left of denser jobs) + p (the weight of the other jobs).
+    Ties are broken by arrival, by node, by GPU. A gang is bound to GPUs of one node if one is large enough, otherwise
+    to GPUs of one type. It runs when no denser job holds any of them.
 
     **Problem** R | r_j, pmtn, online-r_j | sum w_j (C_j - r_j); here also with gangs. **Knowledge** clairvoyant.
 
-    **Guarantee** one-GPU jobs, restart = 0, on GPUs 1 + eps times as fast: 1 + 2 / eps; at any speed every run proves a
-    ratio of its own by its dual solution (`optsched.guarantees.unrelated_machines`). None for gangs. **Tight family** none
-    known; at speed 1 nothing is constant: jobs for two machines, then short ones for one of them (``divided-evenly``).
-    **Complexity** O(n + G) an arrival, O(n) any other event, n jobs active.
-    **Reference** Chadha, Garg, Kumar and Muralidhara, STOC 2009; Anand, Garg and Kumar, SODA 2012, for dual fitting.
+    **Guarantee** one-GPU jobs, restart = 0, on GPUs 1 + eps times as fast: 1 + 2 / eps; at any speed the dual solution
+    of every run proves a ratio for it (`optsched.guarantees.unrelated_machines`). None for gangs. **Tight family**
+    none known; at speed 1 no ratio is constant: jobs for two machines, then short ones for one of them
+    (``divided-evenly``). **Complexity** O(n + G) an arrival, O(n) any other event, n jobs active. **Reference**
+    Chadha, Garg, Kumar and Muralidhara, STOC 2009; Anand, Garg and Kumar, SODA 2012, for dual fitting.
+
+    Parameters
+    ----------
+    restart
+        Overhead of every resumption, in seconds.
     """
 
     restart: Seconds = 0.0
@@ -41,21 +46,33 @@ class ImmediateDispatch(Policy):
     uses = ("nodes",)
 
     def begin(self, view: View) -> None:
-        """Nobody has been dispatched."""
+        """Forget the last run.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         slots = [(node, gpu) for node, free in enumerate(view.free.tolist()) for gpu in range(free)]
         self._queue: dict[Slot, list[int]] = {slot: [] for slot in slots}  # active jobs by density, densest first
-        self._slots: dict[int, tuple[Slot, ...]] = {}  # of every job that has come
-        self._seconds: dict[int, float] = {}  # a unit of work takes there
-        self._left: dict[int, float] = {}  # seconds of active jobs, as of the last arrival or stop
+        self._slots: dict[int, tuple[Slot, ...]] = {}  # GPUs of every job that has arrived
+        self._seconds: dict[int, float] = {}  # seconds of a unit of work there
+        self._left: dict[int, float] = {}  # seconds left of active jobs, at the last arrival or stop
         self._order: list[int] = []  # active jobs by density, which only arrivals can change
 
     def notes(self) -> dict[str, Floats]:
-        """For audits: ``dispatch_slot``, the first GPU of every job, counted over all nodes."""
+        """Return ``dispatch_slot``, the first GPU of every job, counted over all nodes, for audits."""
         number = {slot: float(k) for k, slot in enumerate(self._queue)}
         return {"dispatch_slot": np.array([number[self._slots[j][0]] for j in sorted(self._slots)])}
 
     def decide(self, view: View) -> Iterator[Decision]:
-        """Bind who has come; on every GPU the densest of its jobs runs."""
+        """Bind the jobs that have arrived; on every GPU run the densest of its jobs.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         for job in view.finished:
             del self._left[job]
             self._order.remove(job)
@@ -82,7 +99,7 @@ class ImmediateDispatch(Policy):
                 yield Start(job, on=tuple(zip(nodes.tolist(), counts.tolist(), strict=True)))
 
     def _dispatch(self, view: View, job: int) -> None:
-        """Bind it to the GPUs on which it adds least, all its GPUs added up."""
+        """Bind a job to the GPUs on which it adds least, summed over its GPUs."""
         choices = []
         for part in places_of(view, job, self._queue):
             seconds = view.remaining(job) / view.speeds.rate(job, {node for node, _ in part})
@@ -96,7 +113,7 @@ class ImmediateDispatch(Policy):
             self._queue[slot] = self._by_density(view, [*self._queue[slot], job])
 
     def _added(self, view: View, job: int, slot: Slot, seconds: float) -> float:
-        """What it adds to the weighted flow time of one GPU, if nobody comes after it."""
+        """Return what a job adds to the weighted flow time of one GPU, if no job arrives after it."""
         weight, density = view.weight(job), leading_of(view.weight(job) / (seconds * view.gpus(job)))
         ahead, behind = 0.0, 0.0
         for other in self._queue[slot]:
@@ -110,6 +127,6 @@ class ImmediateDispatch(Policy):
         return sorted(jobs, key=lambda job: (-self._density(view, job), view.arrival(job), job))
 
     def _density(self, view: View, job: int) -> float:
-        """Weight / GPU-seconds left, rounded: of equals rounding must not choose."""
+        """Return weight / GPU-seconds left, rounded: rounding errors must not break ties."""
         left = self._left[job] * view.gpus(job)
         return leading_of(view.weight(job) / left) if left > 0 else float("inf")

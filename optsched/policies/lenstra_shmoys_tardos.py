@@ -1,4 +1,4 @@
-"""Lenstra, Shmoys and Tardos: all jobs that come together are assigned by rounding a linear program."""
+"""Lenstra, Shmoys and Tardos: jobs that arrive together are assigned by rounding a linear program."""
 
 from __future__ import annotations
 
@@ -25,17 +25,18 @@ from optsched.solvers.session import Session
 @POLICIES.register("lenstra-shmoys-tardos")
 @dataclass
 class LenstraShmoysTardos(Policy):
-    """LST rounding, not preemptive: jobs that arrive together are bound to GPUs by rounding a vertex of a linear program.
+    """LST rounding, not preemptive: jobs that arrive together are bound to GPUs by rounding a linear program.
 
-    The program is that of `rounded_assignment`, on GPUs that are busy with what was bound before. A gang is bound before
-    them, where it is done first: to GPUs of one node if one is large enough, else of one type; so is a job that comes alone.
-    On every GPU jobs run in the order in which they were bound.
+    The program is that of `rounded_assignment`, on GPUs that are busy with the jobs bound before; a vertex of it is
+    rounded. A gang is bound before the one-GPU jobs, where it completes first: to GPUs of one node if one is large
+    enough, otherwise of one type; a job that arrives alone is bound in the same way. On every GPU jobs run in the
+    order in which they were bound.
 
     **Problem** R || C_max; here also with release dates and gangs. **Knowledge** clairvoyant.
 
     **Guarantee** one-GPU jobs that come at once: 2, proved by the prices of the program for every run
     (`optsched.guarantees.unrelated_machines`). None for gangs or release dates. **Tight family** a long
-    job that the program gives to all machines in parts, 2 m / (m + 1) (``torn-job``). **Complexity** O(log(n m)) linear
+    job that the program divides among all machines, 2 m / (m + 1) (``torn-job``). **Complexity** O(log(n m)) linear
     programs of n m columns for n jobs that come together.
     **Reference** Lenstra, Shmoys and Tardos, Approximation algorithms for scheduling unrelated parallel machines,
     Mathematical Programming 46 (1990), 259-271.
@@ -46,16 +47,28 @@ class LenstraShmoysTardos(Policy):
     uses = ("nodes",)
 
     def begin(self, view: View) -> None:
-        """Nothing is bound."""
+        """Forget the last run.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         self._queues = SlotQueues(view)
         self._notes: dict[str, Floats] = {}
 
     def notes(self) -> dict[str, Floats]:
-        """For audits: ``assignment_prices``, of every GPU in the last program, and ``assignment_limit``, its limit tau."""
+        """Return ``assignment_prices`` of every GPU in the last program and ``assignment_limit``, its limit tau."""
         return self._notes
 
     def decide(self, view: View) -> Iterator[Decision]:
-        """Bind those that have arrived; start those whose turn has come."""
+        """Bind the jobs that have arrived; start the jobs whose turn has come.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         turn = [job for done in view.finished for job in self._queues.leave(done)]
         single = [job for job in view.arrived if view.gpus(job) == 1]
         together = single if len(single) > 1 else []
@@ -65,23 +78,23 @@ class LenstraShmoysTardos(Policy):
             yield Start(job, on=self._queues.places(job))
 
     def _bind_together(self, view: View, jobs: list[int]) -> list[int]:
-        """Who of them is the first in its queue?"""
+        """Bind jobs by rounding and return those that are the first in their queues."""
         if not jobs:
             return []
         slots = list(self._queues.ready)
         node = np.array([slot[0] for slot in slots])
-        speeds = view.speeds  # of one-GPU jobs; 0: the GPU is not for it
+        speeds = view.speeds  # of one-GPU jobs; 0: the job may not use the GPU
         rate = np.array([np.where(view.eligible(j), speeds.together[j, speeds.node_type], 0.0)[node] for j in jobs]).T
         work = np.array([view.remaining(job) for job in jobs])
         seconds = np.divide(work, rate, out=np.full(rate.shape, np.inf), where=rate > 0)
         busy = np.array([max(self._queues.ready[slot] - view.now, 0.0) for slot in slots])
-        found = rounded_assignment(seconds, busy)
-        self._notes = {"assignment_prices": found.price, "assignment_limit": np.array([found.limit])}
-        chosen = list(zip(jobs, found.machine.tolist(), strict=True))
+        assignment = rounded_assignment(seconds, busy)
+        self._notes = {"assignment_prices": assignment.price, "assignment_limit": np.array([assignment.limit])}
+        chosen = list(zip(jobs, assignment.machine.tolist(), strict=True))
         return [job for k, (job, i) in enumerate(chosen) if self._bind(view, job, [slots[i]], float(seconds[i, k]))]
 
     def _bind_gang(self, view: View, job: int) -> bool:
-        """Where it is done first; is it the first in all of its queues?"""
+        """Bind a job where it completes first; return True if it is the first in all of its queues."""
         choices = []
         for part in places_of(view, job, self._queues.ready):
             slots = sorted(part, key=lambda slot: (max(self._queues.ready[slot], view.now), slot))[: view.gpus(job)]
@@ -103,22 +116,24 @@ class LenstraShmoysTardos(Policy):
 #
 #     (1) min T     (2) sum_i x_ij = 1 for all j     (3) b_i + sum_j p_ij x_ij <= T for all i     (4) x >= 0.
 #
-# **Method** The least tau among the p_ij whose program needs less than the next larger p_ij is found by bisection, T* =
-# max(tau, T). A vertex of the program has as many positive x_ij as jobs and machines, at most: its jobs in parts and their
-# machines are a forest, but for one cycle a tree, so that each of these jobs can have a machine of its own, on which it
-# has a part. Every machine gets its whole jobs, T at most, and one more of tau at most.
+# **Method** Bisection finds the least tau among the p_ij for which T is less than the next larger p_ij; T* = max(tau, T). A
+# vertex of the program has at most as many positive x_ij as there are jobs and machines. So its divided jobs and their
+# machines form a graph in which every component is a tree, or a tree with one more edge: each of these jobs can have a
+# machine of its own, on which it has a part. Every machine gets its whole jobs, at most T, and one more job of at most tau.
 # **Guarantee** C_max <= T* + tau <= 2 T*, and no schedule without preemption is shorter than T*. Prices y_i >= 0 prove
-# that: a schedule shorter than the least p_ij > tau uses pairs of the program only, and needs sum_i y_i b_i + sum_j min_i
-# y_i p_ij over sum_i y_i at least.
+# this: a schedule shorter than the least p_ij > tau uses only pairs of the program, and takes at least (sum_i y_i b_i +
+# sum_j min_i y_i p_ij) / sum_i y_i.
 
-NOTHING = 1e-9  # a part of a job that is no more than rounding
+NOTHING = 1e-9  # parts of jobs up to this size are rounding errors
 OPTIONS = {"solver": "simplex", "primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
 
 
 @dataclass(frozen=True, eq=False)
 class RoundedAssignment:
-    """``machine`` i64[n] of every job; ``price`` f64[m] >= 0 and ``limit`` tau: what proves that no other is less
-    than half as long."""
+    """An assignment, with the proof that no other is less than half as long.
+
+    ``machine`` i64[n]: machine of every job. ``price`` f64[m] >= 0 and ``limit`` tau are the proof.
+    """
 
     machine: Ints
     price: Floats
@@ -136,9 +151,19 @@ class _Vertex:
 
 
 def rounded_assignment(seconds: Floats, busy: Floats) -> RoundedAssignment:
-    """Assign n > 0 jobs to m machines: ``seconds`` f64[m, n] > 0 (inf: not for it), ``busy`` f64[m] >= 0.
+    """Assign n > 0 jobs to m machines by rounding.
 
-    Raises `InputError` for a job that no machine may run.
+    Parameters
+    ----------
+    seconds
+        Processing times, f64[m, n] > 0; inf: the machine may not run the job.
+    busy
+        Time at which each machine is free, f64[m] >= 0.
+
+    Raises
+    ------
+    InputError
+        No machine may run a job.
     """
     least = seconds.min(axis=0)
     if not np.isfinite(least).all():
@@ -179,7 +204,7 @@ def _program(p: Floats, busy: Floats, limit: float) -> _Vertex:
 
 
 def _rounded(p: Floats, vertex: _Vertex) -> Ints:
-    """Whole jobs where they are, the others by a matching of the forest."""
+    """Return the machine of every job: the given one for whole jobs, one by a matching of the forest for the others."""
     share = np.where(vertex.share > NOTHING, vertex.share, 0.0)
     machine = np.asarray(share.argmax(axis=0), dtype=np.int64)
     parts = np.flatnonzero((share > 0).sum(axis=0) > 1)

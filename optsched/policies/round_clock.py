@@ -1,14 +1,20 @@
-"""When rounds begin: every ``length`` seconds from the first arrival in an idle cluster on."""
+"""Beginnings of rounds: every ``length`` seconds from the first arrival in an idle cluster on."""
 
 from __future__ import annotations
 
 import math
 
-SHORTEST = 1e-3  # seconds of a round: shorter ones would be no more than the rounding of late clocks
+SHORTEST = 1e-3  # seconds of a round: shorter ones are within the rounding errors of late clocks
 
 
 class RoundClock:
-    """Boundaries ``zero`` + k ``length``, of which ``number`` k is the next; ``zero`` is set anew after every `stop`."""
+    """Boundaries ``zero`` + k ``length`` of rounds; ``number`` is the next k, and `stop` forgets ``zero``.
+
+    Parameters
+    ----------
+    length
+        Length of a round, in seconds.
+    """
 
     def __init__(self, length: float) -> None:
         self.length = length
@@ -16,30 +22,60 @@ class RoundClock:
         self.number = 0
 
     def begins(self, number: int) -> float:
-        """When a round does."""
+        """Return the time at which a round begins, in seconds.
+
+        Parameters
+        ----------
+        number
+            Number of the round.
+        """
         return self.zero + number * self.length
 
     def boundary(self, now: float) -> float:
-        """When the round that is due was to begin; ``now`` in an idle cluster."""
+        """Return the planned beginning of the next round; ``now`` in an idle cluster.
+
+        Parameters
+        ----------
+        now
+            Time in seconds.
+        """
         return now if math.isnan(self.zero) else self.begins(self.number)
 
     def stop(self) -> None:
-        """The cluster is idle: the next arrival begins a round."""
+        """Record that the cluster is idle: the next arrival begins a round."""
         self.zero = math.nan
 
     def due(self, now: float) -> bool:
-        """Does a round begin now?"""
+        """Return True if a round begins now.
+
+        Parameters
+        ----------
+        now
+            Time in seconds.
+        """
         return now >= self.boundary(now)
 
     def begin(self, now: float) -> float:
-        """A round begins; when the next one does."""
+        """Begin a round and return the time at which the next one begins.
+
+        Parameters
+        ----------
+        now
+            Time in seconds.
+        """
         if math.isnan(self.zero):
             self.zero, self.number = now, 0
         self.number += 1
         return self.upcoming(math.nextafter(now, math.inf))
 
     def upcoming(self, now: float) -> float:
-        """The next boundary at ``now`` or later; those that were slept through are gone."""
+        """Return the next boundary at ``now`` or later; earlier boundaries are skipped.
+
+        Parameters
+        ----------
+        now
+            Time in seconds.
+        """
         self.number = max(self.number, math.floor((now - self.zero) / self.length))
         while self.begins(self.number) < now:
             self.number += 1

@@ -1,4 +1,4 @@
-"""Shortest elapsed time first: round robin where all jobs come at once."""
+"""Shortest elapsed time first; round robin if all jobs arrive at once."""
 
 from __future__ import annotations
 
@@ -16,17 +16,22 @@ from optsched.simulation.policy import Decision, Knowledge, Policy, Start, Stop,
 @POLICIES.register("setf")
 @dataclass
 class Setf(Policy):
-    """SETF: preemptive, the active jobs that have run for the shortest time run, in turns of ``quantum`` seconds.
+    """SETF: preemptive; the active jobs that have run for the shortest time run, in turns of ``quantum`` seconds.
 
-    A job that has had its turn makes way if somebody waits who has run no longer; ties by arrival. Where all jobs come at
-    once on one machine that is round robin. Jobs that do not fit are passed over.
+    A job that has had its turn is stopped if a waiting job has run no longer; ties go by arrival. If all jobs arrive
+    at once on one machine, this is round robin. Jobs that do not fit are passed over.
 
     **Problem** P | r_j, size_j, pmtn, online-r_j | sum C_j, sum (C_j - r_j). **Knowledge** non-clairvoyant.
 
-    **Guarantee** 1 | pmtn | sum C_j with durations that are multiples of ``quantum``: 2 - 2/(n + 1), and no non-clairvoyant
-    algorithm has less. **Tight family** equal jobs, ``quantum`` -> 0 (``equal-turns``). None known for gangs.
-    **Complexity** O(w log w) a turn with w jobs waiting. **Reference** Motwani, Phillips and Torng 1994; Kalyanasundaram
-    and Pruhs 2000 for faster machines.
+    **Guarantee** 1 | pmtn | sum C_j with durations that are multiples of ``quantum``: 2 - 2/(n + 1), and no
+    non-clairvoyant algorithm has less. **Tight family** equal jobs, ``quantum`` -> 0 (``equal-turns``). None known for
+    gangs. **Complexity** O(w log w) a turn with w jobs waiting. **Reference** Motwani, Phillips and Torng 1994;
+    Kalyanasundaram and Pruhs 2000 for faster machines.
+
+    Parameters
+    ----------
+    quantum
+        Length of a turn, in seconds.
     """
 
     quantum: Seconds = 60.0
@@ -38,12 +43,24 @@ class Setf(Policy):
         check_legal(0 < self.quantum < float("inf"), "setf: quantum", self.quantum, "a finite number of seconds > 0")
 
     def begin(self, view: View) -> None:
-        """Forget the last run."""
-        self._until: dict[int, float] = {}  # when the turn of a running job ends
-        self._ran: dict[int, float] = {}  # for how long a job that waits had run when it was stopped
+        """Forget the last run.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
+        self._until: dict[int, float] = {}  # end of the turn of a running job
+        self._ran: dict[int, float] = {}  # elapsed time of a waiting job when it was stopped
 
     def decide(self, view: View) -> Iterator[Decision]:
-        """End the turns that are over, if somebody waits who has had no more; then start by elapsed time."""
+        """Stop the jobs whose turn is over if a waiting job has run no longer; then start jobs by elapsed time.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         now, ran = view.now, self._ran
         least = min((ran.get(job, 0.0) for job in view.waiting), default=None)
         if least is None:

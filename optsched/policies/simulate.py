@@ -1,7 +1,7 @@
-"""`simulate`: replay an instance under a policy named in text, or a policy of one's own.
+"""`simulate`: replay an instance under a policy named in text, or under a policy object.
 
-Text names a policy and a placement: ``NAME[:key=value,...][+PLACEMENT[:key=value,...]]``. ``NAME`` is that of a registered
-policy, or of a class of somebody's own: ``MODULE:CLASS[:key=value,...]``.
+Text names a policy and a placement: ``NAME[:key=value,...][+PLACEMENT[:key=value,...]]``. ``NAME`` is that of a
+registered policy or of your own class: ``MODULE:CLASS[:key=value,...]``.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _WRITTEN = re.compile(r"\s*([^\W\d]\w*(?:\.[^\W\d]\w*)*):([^\W\d]\w*)\s*(?::(.*)
 
 @dataclass(frozen=True)
 class Specification:
-    """A policy, a placement, and how the pair is written."""
+    """A policy, a placement, and the text of the pair."""
 
     text: str
     policy: BasePolicy
@@ -51,25 +51,34 @@ def simulate(
 
     Parameters
     ----------
-    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
-    policy : ``NAME[:key=value,...][+PLACEMENT[:key=value,...]]``, e.g. ``"fifo:skip=true+consolidated"``, or a policy
+    instance
+        Jobs and a cluster, or a SOURCE that `optsched.load` reads.
+    policy
+        ``NAME[:key=value,...][+PLACEMENT[:key=value,...]]``, e.g. ``"fifo:skip=true+consolidated"``, or a policy
         object (see `optsched.simulation.policy`).
-    placement : the placement where ``policy`` names none; default: the policy's own, else ``count``, any free GPUs.
-    progress : called with (finished jobs, all jobs) now and then.
-
-    The engine and the policy see time counted from the first arrival (`Instance.relative`): what a run is does not depend
-    on the clock of the log. Its schedule is put back on that clock.
+    placement
+        Placement if ``policy`` names none; default: the policy's own, else ``count``, any free GPUs.
+    progress
+        Called with (finished jobs, all jobs) from time to time.
 
     Returns
     -------
-    Run : ``.schedule``, ``.metrics``, ``.events``, ``.value(objective)``, ``.unfinished``.
+    Run
+        ``.schedule``, ``.metrics``, ``.events``, ``.value(objective)``, ``.unfinished``.
 
     Raises
     ------
     InputError
-        For an unknown policy, placement or parameter (with near matches), jobs whose speed is not known, or a policy for
-        whole jobs where they have tasks.
+        For an unknown policy, placement or parameter (with near matches), jobs whose speed is not known, or a policy
+        for whole jobs if the jobs have tasks.
 
+    Notes
+    -----
+    The engine and the policy see time counted from the first arrival (`Instance.relative`), so a run does not depend
+    on the clock of the log. The schedule is then converted to the clock of the log.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> run = osd.simulate("rigid-06-1", "sjf")
     >>> run
@@ -79,11 +88,12 @@ def simulate(
     >>> osd.simulate("cluster-week", "fifo:skip=true+consolidated").unfinished
     []
     """
-    chosen, instance = specify(policy, placement), instance_of(instance)  # a policy's name is read sooner than a log
-    there = form_on(chosen.policy, instance.relative)
-    if there is not chosen.policy:  # it brings its own placement
-        place = made(PLACEMENTS.get, "placement", default_placement(there))
-        chosen = Specification(chosen.text, there, place)
+    # The policy comes first: an error in its name is reported before a log is read.
+    chosen, instance = specify(policy, placement), instance_of(instance)
+    form = form_on(chosen.policy, instance.relative)
+    if form is not chosen.policy:  # its form has its own placement
+        place = made(PLACEMENTS.get, "placement", default_placement(form))
+        chosen = Specification(chosen.text, form, place)
     kind, meant = class_of(chosen.policy), usual_class(instance)
     if kind.whole and not meant.whole:
         names = ", ".join(policies_of(meant.name))
@@ -98,11 +108,19 @@ def simulate(
 
 
 def specify(spec: PolicyLike, placement: str | None = None) -> Specification:
-    """The policy and placement that ``spec`` names; a policy object takes ``placement``.
+    """Return the policy and placement that ``spec`` names.
 
-    Without a placement: the policy's own ``default_placement``, else ``count``.
+    Parameters
+    ----------
+    spec
+        Text or a policy object, as in `simulate`.
+    placement
+        Placement if ``spec`` names none; default: the policy's ``default_placement``, else ``count``.
 
-    Raises `InputError` with near matches for an unknown policy, placement or parameter, and for an illegal value.
+    Raises
+    ------
+    InputError
+        For an unknown policy, placement or parameter (with near matches), and for an illegal value.
     """
     if isinstance(spec, Specification):
         return spec
@@ -128,13 +146,13 @@ def specify(spec: PolicyLike, placement: str | None = None) -> Specification:
 
 
 def _as_filed(known: Registry[Any], text: str) -> str:
-    """``text`` with the name of a registered thing as it is filed, so that a run is called the same whatever was typed."""
+    """Return ``text`` with the registered spelling of the name, so that a run has the same name whatever was typed."""
     name = text.partition(":")[0].strip()
     return text if names_a_class(text) else text.replace(name, known.canonical(name), 1)
 
 
 def _require_one(text: str) -> None:
-    """`InputError` for ``fifo,sjf``: texts of policies have commas between parameters."""
+    """Raise `InputError` for ``fifo,sjf``: in the text of a policy, commas separate parameters."""
     parts = [part for part in re.split(r"[,;|\s]+", text) if part]
     heads = [part.partition(":")[0].partition("+")[0].lower() for part in parts]
     if len(parts) > 1 and not any("=" in head for head in heads) and all(head in POLICIES for head in heads):
@@ -143,12 +161,18 @@ def _require_one(text: str) -> None:
 
 
 def is_policy(thing: object) -> bool:
-    """Is it an object with one of the methods by which a policy decides? (A class is none.)"""
+    """Return True for an object, not a class, with one of the methods by which a policy decides.
+
+    Parameters
+    ----------
+    thing
+        Any object.
+    """
     return not isinstance(thing, type) and has_method(thing)
 
 
 def _require_policy(spec: object) -> None:
-    """`InputError`, one line, unless it is a policy with a name and a knowledge that the engine understands."""
+    """Raise `InputError` unless ``spec`` is a policy with a name and a knowledge that the engine understands."""
     if not is_policy(spec):
         legal = f"text, or an object with one of the methods {', '.join(methods())}"
         if isinstance(spec, type) and has_method(spec):
@@ -159,15 +183,23 @@ def _require_policy(spec: object) -> None:
     if not isinstance(name, str) or not name.strip():
         where = {} if name is None else {"value": name}
         raise InputError("a policy has a name", field=f"{kind}.name", **where, legal="text, shown in reports")
-    known = [each.value for each in Knowledge]
-    if knowledge not in known:
-        legal = f"one of {', '.join(known)}: what it may ask of jobs that have not completed"
+    values = [level.value for level in Knowledge]
+    if knowledge not in values:
+        legal = f"one of {', '.join(values)}: the facts that it may use of jobs that have not completed"
         where = {} if knowledge is None else {"value": knowledge}
         raise InputError("a policy says what it knows", field=f"{kind}.knowledge", **where, legal=legal)
 
 
 def seeded(text: str, seed: int) -> str:
-    """``text`` with ``seed`` given to a placement that takes one and does not name its own."""
+    """Return ``text`` with a seed added to a placement that takes one and does not state its own.
+
+    Parameters
+    ----------
+    text
+        Text of a policy and a placement.
+    seed
+        Seed of the random numbers; 0 changes nothing.
+    """
     head, plus, place = text.partition("+")
     name, _, rest = _as_filed(PLACEMENTS, place).partition(":")
     if not plus or seed == 0 or name not in PLACEMENTS or "seed" not in parameters_of(PLACEMENTS.get(name)):
@@ -177,71 +209,117 @@ def seeded(text: str, seed: int) -> str:
     return f"{head}+{name}:{','.join(filter(None, [rest, f'seed={seed}']))}"
 
 
-# --- a class of somebody's own ----------------------------------------------------------------------------------------
+# --- a user's own class -----------------------------------------------------------------------------------------------
 
 
 def names_a_class(text: str) -> bool:
-    """Is ``text`` written like ``my_module:MyPolicy`` or ``package.module:MyPolicy:key=value``? Nothing is imported."""
+    """Return True for text like ``my_module:MyPolicy`` or ``package.module:MyPolicy:key=value``; import nothing.
+
+    Parameters
+    ----------
+    text
+        Text of a policy.
+    """
     return _WRITTEN.fullmatch(text) is not None
 
 
 def own_policy(text: str) -> Any:
-    """An object of the class that ``text`` (see `names_a_class`) names; modules of the current folder are found, too.
+    """Make an object of the class that ``text`` names; modules of the current folder are also found.
 
-    A name of the module that is no class but a policy already is taken as it is.
+    If the name is that of a policy object instead of a class, return this object.
+
+    Parameters
+    ----------
+    text
+        Text as in `names_a_class`.
 
     Raises
     ------
     InputError
-        The module cannot be imported, there is no such class in it (with near matches), it is not made from these
+        The module cannot be imported, has no such class (with near matches), or the class cannot be made from the
         parameters.
     """
     written: Any = _WRITTEN.fullmatch(text)
     module, name, parameters = written.groups()
-    found = thing_in(module, name)
-    if not isinstance(found, type):
+    member = thing_in(module, name)
+    if not isinstance(member, type):
         if parameters:
             raise InputError("it is made already and takes no parameters", field="policy", value=text, legal="a class")
-        return found
+        return member
     try:
-        return made(lambda _: found, "policy", f"{name}:{parameters or ''}")
+        return made(lambda _: member, "policy", f"{name}:{parameters or ''}")
     except OptschedError:
         raise
-    except Exception as error:  # whatever somebody's constructor raises
-        what = f"cannot make it: {type(error).__name__}: {error}"
-        raise InputError(what, field="policy", value=text, legal="a class that is made without arguments") from error
+    except Exception as error:  # any error of the user's constructor
+        message = f"cannot make it: {type(error).__name__}: {error}"
+        raise InputError(message, field="policy", value=text, legal="a class that is made without arguments") from error
 
 
 def thing_in(module: str, name: str, kind: str = "class", field: str = "policy") -> Any:
-    """What a module calls ``name``: a class, or a function. `InputError` without the module, or the name (near matches)."""
-    here = os.getcwd()
-    if here not in sys.path and "" not in sys.path:
-        sys.path.insert(0, here)  # as `python -m` does; a program that is installed looks elsewhere
+    """Import a module and return one of its members.
+
+    Parameters
+    ----------
+    module
+        Name of the module, which may be in the current folder.
+    name
+        Name of the member.
+    kind
+        Noun for the member in errors; ``class``: near matches are classes only.
+    field
+        Field that errors report.
+
+    Raises
+    ------
+    InputError
+        The module cannot be imported, or it has no such member (with near matches).
+    """
+    folder = os.getcwd()
+    if folder not in sys.path and "" not in sys.path:
+        sys.path.insert(0, folder)  # as `python -m` does; an installed program does not search the current folder
     try:
-        found = importlib.import_module(module)
-    except Exception as error:  # whatever somebody's module raises
+        imported = importlib.import_module(module)
+    except Exception as error:  # any error of the user's module
         missing = isinstance(error, ModuleNotFoundError) and error.name in (module, module.partition(".")[0])
-        what = "there is no such module" if missing else f"cannot import it: {type(error).__name__}: {error}"
+        message = "there is no such module" if missing else f"cannot import it: {type(error).__name__}: {error}"
         legal = "a module of the current folder, of PYTHONPATH, or installed"
-        raise InputError(what, field="module", value=module, legal=legal) from error
+        raise InputError(message, field="module", value=module, legal=legal) from error
     try:
-        return getattr(found, name)
+        return getattr(imported, name)
     except AttributeError:
-        alike = [each for each, thing in vars(found).items() if kind != "class" or isinstance(thing, type)]
+        alike = [member for member, thing in vars(imported).items() if kind != "class" or isinstance(thing, type)]
         legal = near_matches(name, sorted(alike), kind=kind)
         raise InputError(f"there is no {name!r} in {module}", field=field, value=name, legal=legal) from None
 
 
-# --- what a policy is, and for which instances ------------------------------------------------------------------------
+# --- properties of a policy -------------------------------------------------------------------------------------------
 
 
 def form_on(policy: BasePolicy, instance: Instance) -> BasePolicy:
-    """Return the policy that runs on an instance in a policy's stead: its ``form(instance)``."""
+    """Return the policy that runs on an instance in place of a policy: its ``form(instance)``.
+
+    Parameters
+    ----------
+    policy
+        A policy.
+    instance
+        The instance of the run.
+    """
     return adopt(policy.form(instance))
 
 
 def serves(policy: BasePolicy, instance: Instance) -> bool:
-    """Is the policy one for jobs such as these? Tasks, interference and scaling profiles are for policies that use them."""
+    """Return True if a policy can schedule the jobs of an instance.
+
+    Tasks, interference and scaling profiles need policies that use them.
+
+    Parameters
+    ----------
+    policy
+        A policy.
+    instance
+        The instance of a run.
+    """
     policy = form_on(policy, instance)
     kind, meant = class_of(policy), usual_class(instance)
     if kind.only or meant.only:
@@ -261,10 +339,22 @@ def policies_of(schedule_class: str) -> list[str]:
 
 
 def names_nodes(policy: BasePolicy) -> bool:
-    """Does it say itself on which nodes a job runs? Then no placement is asked."""
+    """Return True if a policy chooses the nodes of a job itself, so that no placement is used.
+
+    Parameters
+    ----------
+    policy
+        A policy.
+    """
     return bool(uses_of(policy) & PLACES)
 
 
 def default_placement(policy: BasePolicy) -> str:
-    """The placement of a policy where none is named."""
+    """Return the placement of a policy if the text names none.
+
+    Parameters
+    ----------
+    policy
+        A policy.
+    """
     return policy.default_placement

@@ -10,11 +10,21 @@ import numpy as np
 from optsched.problem.cluster import Places
 from optsched.simulation.policy import View
 
-Slot = tuple[int, int]  # (node, one of its GPUs): which one in truth is the engine's choice
+Slot = tuple[int, int]  # (node, one of its GPUs); the engine chooses the real GPU
 
 
 def places_of(view: View, job: int, slots: Iterable[Slot]) -> list[list[Slot]]:
-    """Choices for a gang, each large enough: GPUs of one node; if no node is, of one type; or of all."""
+    """Return sets of GPUs that are large enough for a gang: those of one node; else those of one type; else all.
+
+    Parameters
+    ----------
+    view
+        State of the run.
+    job
+        Number of the job.
+    slots
+        GPUs to choose from.
+    """
     suits, gang, kind = view.eligible(job), view.gpus(job), view.speeds.node_type
     legal = [slot for slot in slots if suits[slot[0]]]
     keys: tuple[Callable[[Slot], int], ...] = (lambda s: s[0], lambda s: int(kind[s[0]]), lambda s: 0)
@@ -31,18 +41,33 @@ def places_of(view: View, job: int, slots: Iterable[Slot]) -> list[list[Slot]]:
 class SlotQueues:
     """First come, first served on every GPU; a gang starts when it is the first in all of its queues.
 
-    ``ready``: when the work bound so far is done. O(g_j) a job.
+    ``ready``: time at which the jobs bound so far are complete. O(g_j) a job.
+
+    Parameters
+    ----------
+    view
+        State of the run at its beginning.
     """
 
     def __init__(self, view: View) -> None:
         slots = [(node, gpu) for node, free in enumerate(view.free.tolist()) for gpu in range(free)]
         self.ready: dict[Slot, float] = dict.fromkeys(slots, 0.0)
         self._queue: dict[Slot, deque[int]] = {slot: deque() for slot in slots}
-        self._slots: dict[int, tuple[Slot, ...]] = {}  # of every job that is not finished
-        self._first: dict[int, int] = {}  # in how many of its queues a job is the first
+        self._slots: dict[int, tuple[Slot, ...]] = {}  # GPUs of every job that is not finished
+        self._first: dict[int, int] = {}  # number of queues in which a job is the first
 
     def bind(self, job: int, slots: Iterable[Slot], end: float) -> bool:
-        """Bind ``job`` to ``slots``, which are busy until ``end`` then; is it the first in all of them?"""
+        """Bind a job to GPUs and return True if it is the first in all of their queues.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        slots
+            GPUs of the gang.
+        end
+            Time until which they are then busy.
+        """
         self._slots[job], self._first[job] = tuple(slots), 0
         for slot in self._slots[job]:
             self.ready[slot] = end
@@ -51,7 +76,13 @@ class SlotQueues:
         return self._first[job] == len(self._slots[job])
 
     def leave(self, job: int) -> list[int]:
-        """A finished job leaves its queues; whose turn that makes it."""
+        """Remove a finished job from its queues and return the jobs whose turn it is.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         turn = []
         for slot in self._slots.pop(job):
             queue = self._queue[slot]
@@ -64,6 +95,12 @@ class SlotQueues:
         return turn
 
     def places(self, job: int) -> Places:
-        """(node, GPUs there) of a job that is not finished."""
+        """Return (node, GPUs) of a job that is not finished.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         nodes, counts = np.unique([node for node, _ in self._slots[job]], return_counts=True)
         return tuple(zip(nodes.tolist(), counts.tolist(), strict=True))

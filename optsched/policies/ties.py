@@ -1,8 +1,8 @@
-"""Ties that rounding would break: keys that are equal in exact arithmetic, and floats that differ in their last bits.
+"""Ties that rounding errors would break: equal keys whose floats differ in their last bits.
 
-Where a policy orders jobs by what it computes from times, the unit of the log must not decide: 1 s and 0.001 ks are one
-time, and what is computed from them differs in the last bits. So keys are compared by their leading bits, and what is equal
-then goes by index.
+Where a policy orders jobs by values computed from times, the unit of the log must not decide: 1 s and 0.001 ks are the
+same time, but values computed from them differ in the last bits. So keys are compared by their leading bits, and equal
+keys go by index.
 """
 
 from __future__ import annotations
@@ -15,12 +15,18 @@ import numpy as np
 from optsched.compiled import njit
 from optsched.problem.arrays import Floats
 
-BITS = 40  # of 53: some thousand roundings may be in the others
-TIE = 1e-9  # relative: two results that differ by less are equal
+BITS = 40  # of 53; the others allow for some thousand roundings
+TIE = 1e-9  # relative: results that differ by less are equal
 
 
 def leading(values: Floats) -> Floats:
-    """The floats rounded to `BITS` leading bits, an array of the same shape; inf and nan stay. O(n)."""
+    """Round floats to `BITS` leading bits, in an array of the same shape; inf and nan stay. O(n).
+
+    Parameters
+    ----------
+    values
+        Floats of any shape.
+    """
     mantissa, exponent = np.frexp(values)
     rounded: Any = np.ldexp(np.rint(np.ldexp(mantissa, BITS)), exponent - BITS)
     return np.where(np.isfinite(values), rounded, values)
@@ -28,6 +34,12 @@ def leading(values: Floats) -> Floats:
 
 @njit
 def leading_of(value: float) -> float:
-    """`leading` of one finite float, compiled."""
+    """Round one finite float as `leading` does, compiled.
+
+    Parameters
+    ----------
+    value
+        A finite float.
+    """
     mantissa, exponent = math.frexp(value)
     return math.ldexp(np.rint(math.ldexp(mantissa, BITS)), exponent - BITS)

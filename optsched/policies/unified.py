@@ -26,53 +26,67 @@ from optsched.simulation.policy import BasePolicy, Decision, Knowledge, Policy, 
 from optsched.simulation.predictor import Predictor
 
 BITS = 30  # of values in the knapsack
-LEAST = 1e-9  # of the largest weight: who weighs less, or nothing, runs where GPUs are left
+LEAST = 1e-9  # of the largest weight: jobs of less weight run where GPUs are left
 FOR_TASKS = "leader-first"  # the policy for jobs with tasks
-SHORTEST = 1e-3  # of a restart: GPUs are kept for at least so long, as far as their value goes
+SHORTEST = 1e-3  # of a restart: the value of GPUs assumes that they are kept for at least this long
 
 
 @POLICIES.register("unified")
 @dataclass
 class Unified(Policy):
-    """Every job gets the GPUs on which its progress is worth most, where GPU time is worth what it saves the jobs behind.
+    """Give every job the GPUs where its progress is worth most; GPU time costs the delay of the jobs behind.
 
-    At every event the active jobs are ranked by W_j / w_j, with W_j = min_r r n_j / v_j(r) the GPU-seconds that job j still
-    needs (n_j its predicted work left, v_j(r) its best rate on r GPUs). One GPU-second of j delays those behind it by 1/G s
-    each: its price is A_j = sum of w_i over i behind j / G, the dual of the relaxation to one machine as fast as the
-    cluster. A unit of work of j is then worth p_j = min_r (w_j + A_j r) / v_j(r), what it costs j in time and the others in
-    GPU time with the number of GPUs that suits that price. The GPUs are dealt by a knapsack (exact to 2^-30):
+    At every event the active jobs are ranked by W_j / w_j, with W_j = min_r r n_j / v_j(r) the GPU-seconds that job j
+    still needs (n_j its predicted work left, v_j(r) its best rate on r GPUs). One GPU-second of j delays each job
+    behind it by 1/G s: its price is A_j = sum of w_i over i behind j / G, the dual of the relaxation to one machine as
+    fast as the cluster. A unit of work of j is then worth p_j = min_r (w_j + A_j r) / v_j(r), its cost in time to j
+    and in GPU time to the other jobs, with the number of GPUs that suits that price. The GPUs are dealt by a knapsack
+    (exact to 2^-30):
 
         max  sum_j p_j v_j(r_j)    s.t.  sum_j r_j <= G,    r_j = 0 or a corner of the concave hull of v_j
 
-    (for rigid jobs: g_j or 0, worth w_j + A_j g_j). Then by value every job takes the GPU type on which it is fastest,
-    exchanges are made while the total value grows, and nodes follow: twice, with those who may stay in place first, and all
-    anew, the widest first on the fewest nodes; the better plan is taken (`optsched.policies.unified_places`). What is left
-    goes to whoever fits there. ``resize`` = false: every job keeps its gang.
+    (for rigid jobs: g_j or 0, worth w_j + A_j g_j). Then every job, by falling value, takes the GPU type on which it
+    is fastest, and exchanges are made while the total value grows. Nodes follow, in two plans: one places the jobs
+    that may stay first, the other places all jobs again, the widest first on the fewest nodes. The better plan is
+    taken (`optsched.policies.unified_places`). GPUs that are left go to any job that fits there.
 
-    **Two jobs on a GPU**, where nobody is resized (no job can be, or ``resize`` = false) and the instance says what sharing
-    costs, unless ``share`` = false: who was dealt no GPUs may be a guest beside one who was, while its own progress there
-    is worth more than what that costs the owner (`optsched.policies.unified`).
+    **Two jobs on a GPU** are possible if no job is resized (none can be, or ``resize`` = false), the instance states
+    the cost of sharing, and ``share`` is true. A job that was dealt no GPUs may then be a guest next to one that was,
+    while its own progress there is worth more than the loss of the owner (`optsched.policies.unified`).
 
-    **Copies**, with ``fork`` = true: every job may train in several copies of its gang on different nodes, whose work adds
-    up, as under `hadar-e`; nobody is resized or shares GPUs. v_j is the sum of the fastest nodes' rates, and the rest as
-    above (`optsched.policies.unified_copies`).
+    **Copies**, with ``fork`` = true: every job may train in several copies of its gang on different nodes, whose work
+    adds up, as under `hadar-e`; no job is resized or shares GPUs. v_j is the sum of the fastest nodes' rates, and the
+    rest as above (`optsched.policies.unified_copies`).
 
-    Who has started once pays ``restart`` seconds, or its own, whenever its GPUs change. So a change is worth h / (h +
-    restart) of itself and staying (h + restart) / h, where h is how long such GPUs will be kept: the age of the job (at
-    least one restart) over the number of its starts, and at most until it ends. Another place must be 5 % better to be worth
-    a move. A job that has outlived its prediction is expected to take twice that, and so on.
+    A job that has started once pays ``restart`` seconds, or its own overhead, whenever its GPUs change. So the value
+    of a change is multiplied by h / (h + restart), and that of staying by (h + restart) / h, where h is the expected
+    time for which such GPUs are kept: the age of the job (at least one restart) over the number of its starts, and at
+    most until it ends. Another place must be 5 % better to be worth a move. A job that has outlived its prediction is
+    expected to take twice that, and so on.
 
-    **Problem** P | r_j, size_j or any number of GPUs, pmtn, online-r_j | sum w_j (C_j - r_j); speeds by type, nodes, number,
-    or partners.
-    **Knowledge** predicted, by ``predictor``; rates; with ``fork`` clairvoyant: copies share out what is left.
-    **Guarantee** none known. With one GPU, or with copies on alike nodes of one, w = 1, the truth predicted and free
-    restarts it is SRPT, optimal.
-    **Jobs with tasks** (computing and all-reduces one by one) are served by ``leader-first`` and its placement, clairvoyant.
-    **Not here** two of resizing, sharing and copies in one run: no bound knows such schedules. Of contention it knows,
-    without tasks, only that few nodes are better.
-    **Complexity** O(n k G + n T N + m^2) an event: n active jobs with k corners each, m of them dealt GPUs, G GPUs, T types,
-    N nodes; O(m^2) for every exchange; O(O N G log G) for every guest that comes, with O sub-batches.
-    **Reference** this project. Its parts: SRPT, prices of the relaxed machine, Hadar's types, Pollux's numbers of GPUs.
+    **Problem** P | r_j, size_j or any number of GPUs, pmtn, online-r_j | sum w_j (C_j - r_j); speeds by type, nodes,
+    number, or partners. **Knowledge** predicted, by ``predictor``; rates; with ``fork`` clairvoyant: copies share out
+    the work that is left. **Guarantee** none known. With one GPU, or with copies on alike nodes of one, w = 1, perfect
+    predictions and free restarts it is SRPT, optimal. **Jobs with tasks** (computing and all-reduces one by one) are
+    served by ``leader-first`` and its placement, clairvoyant. **Limits** No run combines two of resizing, sharing and
+    copies: no bound is known for such schedules. For jobs without tasks, the policy models contention only by
+    preferring few nodes. **Complexity** O(n k G + n T N + m^2) an event: n active jobs with k corners each, m of them
+    dealt GPUs, G GPUs, T types, N nodes; O(m^2) for every exchange; O(O N G log G) for every guest that comes, with O
+    sub-batches. **Reference** this project. Its parts: SRPT, prices of the relaxed machine, Hadar's types, Pollux's
+    numbers of GPUs.
+
+    Parameters
+    ----------
+    predictor
+        Predictor of lengths, ``NAME[/key=value]...``.
+    restart
+        Overhead of a job that has started before, in seconds, if the job states none of its own.
+    resize
+        Change the number of GPUs of jobs; false: every job keeps its gang.
+    share
+        Let two jobs share a GPU.
+    fork
+        Let jobs train in copies.
     """
 
     predictor: str = "perfect"
@@ -93,19 +107,32 @@ class Unified(Policy):
         check_legal(not self.fork or self.predictor == "perfect", "unified: predictor", self.predictor, legal)
 
     def make_predictor(self) -> Predictor:
-        """The predictor of a run."""
+        """Return the predictor of a run."""
         return predictor(self.predictor)
 
     def begin(self, view: View) -> None:
-        """Forget the last run."""
+        """Forget the last run.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         self._widths: dict[int, Widths] = {}
         self._guests = None if class_of(self).alone else Guests(view)
         self._gangs = Copies(view, self.restart) if self.fork else OneGang(view, self.resize, self.restart)
 
     def form(self, instance: Instance) -> BasePolicy:
-        """What it is on an instance: one that forks, or shares GPUs where nobody is resized and the cost is known; or this.
+        """Return the form of the policy on an instance.
 
-        For jobs with tasks ``leader-first``, which knows how many iterations are left; with a predictor there is none.
+        With ``fork``: a policy that forks. If no job is resized and the cost of sharing is known: one that shares
+        GPUs. For jobs with tasks: ``leader-first``, which knows the iterations left, unless lengths are predicted.
+        Otherwise: this policy.
+
+        Parameters
+        ----------
+        instance
+            The instance of the run.
         """
         kind = usual_class(instance)
         if not kind.whole and self.predictor == "perfect":
@@ -121,14 +148,20 @@ class Unified(Policy):
         return sharing
 
     def decide(self, view: View) -> Iterator[list[Decision]]:
-        """The deal of this instant; who is given other GPUs gives his own back first."""
+        """Deal the GPUs; stop the jobs whose GPUs change, then start the jobs on their new GPUs.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        """
         for j in view.finished:
             self._widths.pop(j, None)
         for j in view.arrived:
             gpus, rate = self._gangs.sizes(j)
             hull = _hull(gpus, rate)
             self._widths[j] = Widths(gpus[hull], rate[hull], {})
-        jobs = [j for j in view.active.tolist() if self._widths[j].gpus.size]  # the others run nowhere
+        jobs = [j for j in view.active.tolist() if self._widths[j].gpus.size]  # the others cannot run
         if not jobs:
             return
         wishes = self._deal(view, jobs)
@@ -148,7 +181,7 @@ class Unified(Policy):
         return np.maximum(predicted * times - done, 1e-9 * predicted)
 
     def _deal(self, view: View, jobs: list[int]) -> list[Wish]:
-        """What every job wishes for: those who are dealt GPUs, then the others, each by falling value of a GPU."""
+        """Return the wishes of the jobs: those that are dealt GPUs, then the others, each by falling value of a GPU."""
         n, left = len(jobs), self._left(view, jobs)
         weight = np.array([view.weight(j) for j in jobs])
         weight = np.maximum(weight, LEAST * weight.max()) if weight.any() else np.ones(n)
@@ -175,7 +208,7 @@ class Unified(Policy):
 
 @dataclass
 class Forking(Unified):
-    """`Unified` where every job may train in copies: it knows what is left of a job."""
+    """`Unified` with copies of every job; it knows the work that is left."""
 
     uses: tuple[str, ...] = field(default=("copies",), init=False, repr=False)
 
@@ -183,7 +216,15 @@ class Forking(Unified):
 
 
 def deal(wishes: Sequence[Wish], gpus: int) -> None:
-    """Deal ``gpus`` GPUs so that the total value is largest, exactly up to 2^-`BITS` of the largest value. O(n k gpus)."""
+    """Deal GPUs so that the total value is largest, exactly up to 2^-`BITS` of the largest value. O(n k G).
+
+    Parameters
+    ----------
+    wishes
+        Jobs with the values of their numbers of GPUs; the numbers dealt are written to them.
+    gpus
+        GPUs of the cluster, G.
+    """
     if sum(int(wish.gpus[wish.value.argmax()]) for wish in wishes) <= gpus:
         for wish in wishes:
             if wish.value.max() > 0:
@@ -202,38 +243,38 @@ def deal(wishes: Sequence[Wish], gpus: int) -> None:
 
 
 def _hull(gpus: Ints, rate: Floats) -> list[int]:
-    # The points of the least concave function above (0, 0) and (gpus, rate), as far as it rises.
-    found: list[int] = []
+    # The points of the least concave function above (0, 0) and (gpus, rate), up to its maximum.
+    corners: list[int] = []
     x, y, at = 0, 0.0, 0
     while at < gpus.size:
         slope = leading((rate[at:] - y) / (gpus[at:] - x))
         at += int(slope.argmax())
         if slope.max() <= 0:
             break
-        found.append(at)
+        corners.append(at)
         x, y, at = int(gpus[at]), float(rate[at]), at + 1
-    return found
+    return corners
 
 
-# Two jobs on a GPU under `optsched.policies.unified`: who owns it, and who is a guest there.
+# Two jobs on a GPU under `optsched.policies.unified`: its owner and a guest.
 #
-# The owners are the jobs of the plan of `optsched.policies.unified_places`. Everybody else may be a guest, on GPUs with
-# one owner or none and no other guest: with the sub-batch o that is best there, if that is worth more than what owners
-# R lose,
+# The owners are the jobs of the plan of `optsched.policies.unified_places`. Any other job may be a guest, on GPUs with
+# one owner or none and no other guest, with the sub-batch o that is best there, if its value is more than the loss of the
+# owners R,
 #
 #     u_A v_A / (xi_A stretch_A(o)) m  >  sum_R u_R v_R (1 / slow_R - 1 / max(slow_R, xi_R)),
 #
 # with u the value of a unit of work, v the rate alone on these GPUs, xi_A and xi_R the largest slow-downs that A and R
-# cause each other, slow_R that of R beside the guests that it has, and m what staying multiplies, or a move divides, as
-# in the plan. Who runs, also who owned GPUs until now, is first asked whether to stay; the others, by falling value of
-# a GPU, come to the owners that lose least for a GPU, on one node or anywhere. GPUs of its own are worth to a guest
-# what they add.
+# cause each other, slow_R that of R next to its present guests, and m the factor for staying, or its inverse for a
+# move, as in the plan. Running jobs, also those that owned GPUs until now, are first considered for staying. Then the
+# others, by falling value of a GPU, come to the owners that lose least for a GPU, on one node or anywhere. For a guest,
+# GPUs of its own have the value that they add.
 
 Gpu = tuple[int, int]  # (node, index)
 
 
 class Seat(NamedTuple):
-    """GPUs of a job by name, and which of its sub-batches it runs with there."""
+    """GPUs of a job by name, and the sub-batch with which it runs there."""
 
     gpus: tuple[Gpu, ...]
     option: int = 0
@@ -245,27 +286,47 @@ class Seat(NamedTuple):
 
 
 class Guests:
-    """Who runs on which GPUs during a run, as owner or guest."""
+    """Jobs on every GPU during a run: one owner and one guest at most.
+
+    Parameters
+    ----------
+    view
+        State of the run.
+    """
 
     def __init__(self, view: View) -> None:
         self._view = view
         self._seats: dict[int, Seat] = {}
         self._owner: dict[Gpu, int] = {}
         self._guest: dict[Gpu, int] = {}
-        self._value: dict[int, float] = {}  # of a second of the owners, alone
+        self._value: dict[int, float] = {}  # value of a second of the owners, alone
 
     def reckon(self, wishes: Sequence[Wish]) -> None:
-        """What guests wish for: GPUs of their own, less what it is worth to be beside others."""
+        """Set the wishes of guests: GPUs of their own, worth what they add to the value of being a guest.
+
+        Parameters
+        ----------
+        wishes
+            Jobs with the values of their numbers of GPUs; changed in place.
+        """
         for j in self._view.finished:
             self._leave(j)
         self._value = {wish.job: self._worth(wish, wish.held) for wish in wishes if wish.held}
         guests = set(self._guest.values())
         for wish in wishes:
             if wish.job in guests and self._hosts(wish.job, self._seats[wish.job]):
-                wish.beside(self._gain(wish, self._seats[wish.job], stays=True))
+                wish.become_guest(self._gain(wish, self._seats[wish.job], stays=True))
 
     def moves(self, wishes: Sequence[Wish], plan: Mapping[int, Places]) -> Iterator[list[Decision]]:
-        """What has to be done for the plan; then guests stay, leave and come."""
+        """Yield the decisions that carry out the plan; then guests stay, leave and come.
+
+        Parameters
+        ----------
+        wishes
+            All active jobs, by falling value of a GPU.
+        plan
+            (node, GPUs) of every owner.
+        """
         guests, self._owner, self._guest = set(self._guest.values()), {}, {}
         owners = sorted((wish for wish in wishes if wish.job in plan), key=lambda wish: wish.job in guests)
         others = [wish for wish in wishes if wish.job not in plan]
@@ -285,7 +346,7 @@ class Guests:
                 yield [Start(wish.job, gpus=seat.gpus, option=seat.option)]
 
     def _owns(self, j: int, on: Places) -> bool:
-        # May it have what the plan gives it without a move? Then it has.
+        # True if the job holds GPUs on the nodes of the plan that no other job owns; then it owns them.
         seat = self._seats.get(j)
         if seat is None or seat.nodes != tuple(sorted(on)) or any(g in self._owner for g in seat.gpus):
             return False
@@ -293,19 +354,19 @@ class Guests:
         return True
 
     def _seat(self, j: int, on: Places) -> Seat:
-        idle, shared, found = set(self._view.idle(j)), set(self._view.open(j)), list[Gpu]()
+        idle, shared, gpus = set(self._view.idle(j)), set(self._view.open(j)), list[Gpu]()
         for node, count in on:
             size = int(self._view.groups.node_gpus[node])
             free = [(node, k) for k in range(size) if (node, k) not in self._owner]
-            found += sorted(free, key=lambda g: (g not in idle, g not in shared))[:count]
-        self._owner.update(dict.fromkeys(found, j))
-        return Seat(tuple(found))
+            gpus += sorted(free, key=lambda g: (g not in idle, g not in shared))[:count]
+        self._owner.update(dict.fromkeys(gpus, j))
+        return Seat(tuple(gpus))
 
     def _leave(self, j: int) -> Stop:
         for g in self._seats.pop(j).gpus:
-            for there in (self._owner, self._guest):
-                if there.get(g) == j:
-                    del there[g]
+            for residents in (self._owner, self._guest):
+                if residents.get(g) == j:
+                    del residents[g]
         return Stop(j)
 
     def _may_stay(self, wish: Wish) -> bool:
@@ -331,28 +392,28 @@ class Guests:
         return self._value[r] * (1 / slow - 1 / max(slow, self._view.slowdown(r, j)))
 
     def _gain(self, wish: Wish, seat: Seat, *, stays: bool) -> float:
-        # What it is worth that the job is a guest there; 0 where owners lose as much.
+        # Value of a second of the job as a guest there, less the loss of the owners; 0 if there is no gain.
         j, hosts = wish.job, self._hosts(wish.job, seat)
         slow = max((self._view.slowdown(j, r) for r in hosts), default=1.0) * self._view.stretch(j, seat.option)
-        mine = wish.moved(self._worth(wish, seat.nodes) / slow, stays=stays)
-        gain = mine - sum(self._loss(j, r) for r in hosts)
-        return gain if gain > TIE * mine else 0.0
+        value = wish.moved(self._worth(wish, seat.nodes) / slow, stays=stays)
+        gain = value - sum(self._loss(j, r) for r in hosts)
+        return gain if gain > TIE * value else 0.0
 
     def _best_seat(self, wish: Wish) -> Seat | None:
-        j, gang, best, found = wish.job, int(wish.gpus[0]), 0.0, None
+        j, gang, best, best_seat = wish.job, int(wish.gpus[0]), 0.0, None
         if self._view.cluster_gpus - len(self._guest) < gang:
             return None
         for option in range(self._view.options(j)):
             free = [g for g in (*self._view.open(j, option), *self._view.idle(j)) if g not in self._guest]
             for only in (*sorted({node for node, _ in free}), None):
-                here = [g for g in free if only in (None, g[0])]
-                if len(here) < gang:
+                choice = [g for g in free if only in (None, g[0])]
+                if len(choice) < gang:
                     continue
-                seat = Seat(self._cheapest(j, here, gang), option)
+                seat = Seat(self._cheapest(j, choice, gang), option)
                 gain = self._gain(wish, seat, stays=False)
                 if gain > best * (1 + TIE):
-                    best, found = gain, seat
-        return found
+                    best, best_seat = gain, seat
+        return best_seat
 
     def _cheapest(self, j: int, free: Sequence[Gpu], gang: int) -> tuple[Gpu, ...]:
         # Idle GPUs, then those of the owners that lose least for a GPU.

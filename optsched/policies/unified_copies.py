@@ -1,14 +1,15 @@
-"""What a job does with GPUs under `optsched.policies.unified`: it runs as one gang, or in copies of its gang on nodes.
+"""The ways in which `optsched.policies.unified` uses the GPUs of a job: one gang, or copies of the gang on nodes.
 
-**One gang** (`OneGang`), of any number of GPUs where it may be resized, at the rate that its scaling profile says.
+**One gang** (`OneGang`), of any number of GPUs if it may be resized, at the rate of its scaling profile.
 
-**Copies** (`Copies`): k g_j GPUs are a gang of g_j on each of k nodes, and what the copies do adds up,
+**Copies** (`Copies`): k g_j GPUs are a gang of g_j on each of k nodes, and the work of the copies adds up,
 
     v_j(on) = sum over nodes h of X_jh,    v_j(k g_j) <= the k largest X_jh,
 
-X_jh the rate of the gang on node h: concave in k. A copy takes ``restart`` seconds to load, o_h, all but the first one of
-a job that has never run; of the work left each gets X_jh (T - o_h), sum_h X_jh (T - o_h) = left: all end at T together.
-Copies that would load for longer than T are not started. A gang larger than any node has no copies.
+X_jh the rate of the gang on node h: concave in k. A copy takes ``restart`` seconds to load, o_h, except the first one
+of a job that has never run. Of the work left each copy gets X_jh (T - o_h), with sum_h X_jh (T - o_h) = left, so that
+all end at T together. Copies that would load for longer than T are not started. A gang larger than any node has no
+copies.
 """
 
 from __future__ import annotations
@@ -21,49 +22,122 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.simulation.policy import Start, View
 
-EACH = 16  # every number of copies up to here; beyond it the knapsack over all nodes would take longer than it gains
+EACH = 16  # every number of copies up to this one; more numbers would cost the knapsack more time than they gain
 
 
 class OneGang:
-    """Jobs that run as one gang, with ``resize`` of other sizes, too."""
+    """Jobs that run as one gang.
+
+    Parameters
+    ----------
+    view
+        State of the run.
+    resize
+        Gangs may have other sizes than the job states.
+    restart
+        Overhead of a change of GPUs, in seconds.
+    """
 
     def __init__(self, view: View, resize: bool, restart: float) -> None:
         self._view, self._resize, self._restart = view, resize, restart
 
     def sizes(self, j: int) -> tuple[Ints, Floats]:
-        """Numbers of GPUs that a job may have, ascending, and its best rates on them, in units of work a second."""
+        """Return the numbers of GPUs that a job may have, and its best rates on them.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+
+        Returns
+        -------
+        tuple
+            Numbers of GPUs i64[k], ascending; rates f64[k], in units of work a second.
+        """
         rate = self._view.goodputs.table(j).max(axis=1)
         gpus = np.flatnonzero(rate)
         gpus = gpus if self._resize else gpus[gpus == self._view.gpus(j)]
         return gpus, rate[gpus]
 
     def rate(self, j: int, on: Places) -> float:
-        """Units of work a second of a job on these GPUs."""
+        """Return the rate of a job on some GPUs, in units of work a second.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        on
+            (node, GPUs) of the job.
+        """
         return self._view.goodputs.rate(j, on)
 
     def nodes(self, j: int, gpus: int, free: Ints) -> Places:
-        """Where ``gpus`` GPUs of the ``free`` ones, i64[N], are best for a job; () where too few are free."""
+        """Return the best places of a job among the free GPUs; () if too few are free.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        gpus
+            Number of GPUs.
+        free
+            Free GPUs of every node, i64[N].
+        """
         return fewest_nodes(gpus, free)
 
     def held(self, j: int) -> Places:
-        """(node, GPUs there) that the job was given, while it runs."""
+        """Return (node, GPUs) that the job was given, while it runs.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        """
         return self._view.held(j)
 
     def given(self, j: int) -> int:
-        """How often the job was given GPUs."""
+        """Return the number of times that the job was given GPUs.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        """
         return self._view.starts(j)
 
     def restart(self, j: int) -> float:
-        """Seconds that a job pays when its GPUs change."""
+        """Return the seconds that a job pays when its GPUs change.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        """
         return self._view.restart(j, self._restart)
 
     def begin(self, j: int, on: Places) -> list[Start]:
-        """What starts a job on these GPUs."""
+        """Return the decisions that start a job on some GPUs.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        on
+            (node, GPUs) of the job.
+        """
         return [Start(j, on=on)]
 
 
 class Copies(OneGang):
-    """Jobs that run in copies of their gang; ``restart`` seconds a copy, or what a job says itself where that is more."""
+    """Jobs that run in copies of their gang.
+
+    Parameters
+    ----------
+    view
+        State of the run.
+    restart
+        Overhead of every copy, in seconds, unless a job states more.
+    """
 
     def __init__(self, view: View, restart: float) -> None:
         super().__init__(view, False, restart)
@@ -72,7 +146,13 @@ class Copies(OneGang):
         self._given: dict[int, int] = {}
 
     def sizes(self, j: int) -> tuple[Ints, Floats]:
-        """g_j, 2 g_j, ... GPUs, from `EACH` copies on in steps of a quarter, and the sums of so many largest rates."""
+        """Return g_j, 2 g_j, ... GPUs, from `EACH` copies on in steps of a quarter, and the sums of the largest rates.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        """
         on_nodes = self._on_nodes(j)
         rate = np.cumsum(np.sort(on_nodes[on_nodes > 0])[::-1])
         if not rate.size:
@@ -83,11 +163,29 @@ class Copies(OneGang):
         return self._view.gpus(j) * np.array(copies), rate[np.array(copies) - 1]
 
     def rate(self, j: int, on: Places) -> float:
-        """The sum of its copies' rates."""
+        """Return the sum of the rates of the copies of a job, in units of work a second.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        on
+            (node, GPUs) of the job.
+        """
         return float(self._each(j, on).sum()) if self._copied(j, on) else super().rate(j, on)
 
     def nodes(self, j: int, gpus: int, free: Ints) -> Places:
-        """Nodes for one copy each: the fastest, of these the ones with the fewest free GPUs that suffice."""
+        """Return a node for each copy: the fastest nodes; ties go to the fewest free GPUs that suffice.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        gpus
+            Number of GPUs, a multiple of the gang.
+        free
+            Free GPUs of every node, i64[N].
+        """
         gang, rate = self._view.gpus(j), self._on_nodes(j)
         fits = np.flatnonzero((free >= gang) & (rate > 0))
         if gpus == gang and not fits.size:
@@ -96,19 +194,45 @@ class Copies(OneGang):
         return tuple((node, gang) for node in sorted(best.tolist())) if best.size * gang == gpus else ()
 
     def held(self, j: int) -> Places:
-        """Also the nodes of copies that were not worth loading."""
+        """Return (node, GPUs) that the job was given, also those of copies that were not worth loading.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        """
         return self._last[j] if self._view.held(j) else ()
 
     def given(self, j: int) -> int:
-        """How often it was given nodes, however many."""
+        """Return the number of times that the job was given nodes; copies do not count separately.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        """
         return self._given.get(j, 0)
 
     def restart(self, j: int) -> float:
-        """Of every copy."""
+        """Return the seconds that every copy pays.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        """
         return max(self._restart, self._view.restart(j, self._restart))
 
     def begin(self, j: int, on: Places) -> list[Start]:
-        """Its copies, which share out what is left; none if nothing is."""
+        """Return the starts of the copies, which share out the work left; none if no work is left.
+
+        Parameters
+        ----------
+        j
+            Number of the job.
+        on
+            (node, GPUs) of the job.
+        """
         left = self._view.remaining(j)
         if not left > 0:
             return []
@@ -126,16 +250,25 @@ class Copies(OneGang):
         return all(count == gang for _, count in on)
 
     def _on_nodes(self, j: int) -> Floats:
-        return self._rates[j, self._group]  # X_j; of all jobs it would be n N numbers
+        return self._rates[j, self._group]  # X_j; for all jobs at once it would be n N numbers
 
     def _each(self, j: int, on: Places) -> Floats:
         return self._on_nodes(j)[[node for node, _ in on]]
 
 
 def split(left: float, rate: Floats, load: Floats) -> Floats:
-    """Work of copies at these rates after loading for ``load`` seconds each, f64[k], so that those with any end together.
+    """Return the work of copies that end together, f64[k]; 0 for a copy that would load for too long.
 
-    The least T with sum_h rate_h max(0, T - load_h) = left. O(k log k).
+    They end at the least T with sum_h rate_h max(0, T - load_h) = left. O(k log k).
+
+    Parameters
+    ----------
+    left
+        Work left, in units of work.
+    rate
+        Rates of the copies, f64[k].
+    load
+        Seconds that each copy loads before it works, f64[k].
     """
     order = np.argsort(load, kind="stable")
     end = (left + np.cumsum((rate * load)[order])) / np.cumsum(rate[order])

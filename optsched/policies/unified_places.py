@@ -1,11 +1,12 @@
-"""Where jobs run under `optsched.policies.unified`: first the GPU type of every job, then nodes.
+"""Places of the jobs under `optsched.policies.unified`: first the GPU type of every job, then nodes.
 
-**Types.** By falling value of a GPU every job takes the type with enough GPUs left on which it is fastest. Then jobs move
-to another type, or two change places, the best exchange first, while the total value grows, at most as often as there are
-jobs: towards a local optimum of max sum_j u_j(t_j), subject to the GPUs of every type. **Nodes.** In every type the widest
-jobs first: on the node with the fewest free GPUs that suffice, where none does on as few as possible; a place that is held
-is kept unless another is `KEEP` times as fast. Whoever finds no type, or no nodes there, takes what is left of several; then
-the jobs without GPUs, those of largest value a GPU first.
+**Types.** By falling value of a GPU every job takes the type with enough GPUs left on which it is fastest. Then jobs
+move to another type, or two change places, the best exchange first, while the total value grows, at most once for
+every job. This is a local search for max sum_j u_j(t_j), subject to the GPUs of every type. **Nodes.** In every type
+the widest jobs are placed first: on the node with the fewest free GPUs that suffice; if no node suffices, on as few
+nodes as possible. A place that is held is kept unless another is `KEEP` times as fast. A job that finds no type, or no
+nodes there, takes GPUs of several types that are left; then follow the jobs without GPUs, those of largest value a GPU
+first.
 """
 
 from __future__ import annotations
@@ -22,13 +23,13 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.simulation.policy import View
 
-KEEP = 1.05  # a place must be so much better to be worth a move
+KEEP = 1.05  # factor by which another place must be better to be worth a move
 
 
 class Widths(NamedTuple):
     """Numbers of GPUs that a job may have, i64[k] ascending, and its best rates on them, f64[k] units of work a second.
 
-    ``ideal`` remembers its rate on (type, GPUs) while nobody else is there.
+    ``ideal`` caches its rate on (type, GPUs) in an idle cluster.
     """
 
     gpus: Ints
@@ -38,12 +39,13 @@ class Widths(NamedTuple):
 
 @dataclass(slots=True)
 class Wish:
-    """A job: the numbers of GPUs that it may have, i64[k] ascending, its best rates there f64[k], and what these are worth.
+    """Numbers of GPUs that a job may have, i64[k] ascending, with its best rates there f64[k] and their values.
 
-    ``ideal``: see `Widths`. ``unit``: value of a unit of work; ``restart``: seconds that it pays if its GPUs change, 0
-    before its first start; ``stay`` f64[k]: seconds for which such GPUs would be kept. ``kept`` f64[k]: staying is worth so
-    many times its rate, a change that part of it. ``dealt`` GPUs so far: 0, or one of the numbers; ``worth`` of these.
-    ``now``: what a second of a guest (`optsched.policies.unified`) is worth where it is.
+    ``ideal``: see `Widths`. ``unit``: value of a unit of work. ``restart``: seconds that the job pays if its GPUs
+    change, 0 before its first start. ``stay`` f64[k]: seconds for which such GPUs would be kept. ``kept`` f64[k]:
+    factor by which the value of a rate is multiplied if the job stays, and divided if it moves. ``dealt``: GPUs dealt
+    so far, 0 or one of the numbers; ``worth``: their value. ``now``: value of a second of a guest
+    (`optsched.policies.unified`) on its present GPUs.
     """
 
     job: int
@@ -66,33 +68,71 @@ class Wish:
         self.value = self.unit * self.rate * np.where(stays, self.kept, 1 / self.kept)
 
     def value_on(self, on: Places, rate: float) -> float:
-        """Value of a second at ``rate`` on these GPUs: more where it need not move, less where it must."""
+        """Return the value of a second on some GPUs: more if the job need not move, less if it must.
+
+        Parameters
+        ----------
+        on
+            (node, GPUs) of the job.
+        rate
+            Rate there, in units of work a second.
+        """
         at = int(np.searchsorted(self.gpus, _count(on)))
         return self.moved(self.unit * rate, at, stays=on == self.held) - self.now
 
     def moved(self, worth: float, at: int = 0, *, stays: bool) -> float:
-        """What is ``worth`` so much is worth more where it need not move, less where it must; on ``gpus[at]`` GPUs."""
+        """Return a value adjusted for the overhead of a move: more if the job stays, less if it moves.
+
+        Parameters
+        ----------
+        worth
+            Value before the adjustment.
+        at
+            Position of the number of GPUs.
+        stays
+            The job keeps its GPUs.
+        """
         return worth * float(self.kept[at] if stays else 1 / self.kept[at])
 
-    def beside(self, now: float) -> None:
-        """It is a guest: GPUs of its own are worth what they add."""
+    def become_guest(self, now: float) -> None:
+        """Record that the job is a guest: GPUs of its own are worth what they add.
+
+        Parameters
+        ----------
+        now
+            Value of a second as a guest.
+        """
         self.held, self.now = (), now
         self.value = self.unit * self.rate / self.kept - now
 
     def take(self, i: int) -> None:
-        """Deal it the i-th number of GPUs."""
+        """Deal the i-th number of GPUs to the job.
+
+        Parameters
+        ----------
+        i
+            Position of the number of GPUs.
+        """
         self.dealt, self.worth = int(self.gpus[i]), float(self.value[i])
 
     @property
     def density(self) -> float:
-        """Its value of a GPU, of those that are dealt, else at best."""
+        """Value of a GPU, of those dealt to the job; if there are none, of the best number."""
         if self.dealt:
             return leading_of(self.worth / self.dealt)
         return leading_of(float((self.value / self.gpus).max()))
 
 
 class FreeNodes:
-    """The free GPUs of every node and type while places are given."""
+    """Free GPUs of every node and type while places are given.
+
+    Parameters
+    ----------
+    view
+        State of the run.
+    gangs
+        The way in which jobs use GPUs: one gang or copies.
+    """
 
     def __init__(self, view: View, gangs: OneGang) -> None:
         self.view, self.gangs, self.total = view, gangs, 0.0
@@ -102,13 +142,27 @@ class FreeNodes:
         self._size = view.groups.node_gpus
 
     def here(self, wish: Wish) -> int:
-        """The type on which it runs, if it may stay with what it was dealt; -1: none, or several."""
+        """Return the type on which a job runs, if it may stay with the GPUs dealt to it; -1: none, or several.
+
+        Parameters
+        ----------
+        wish
+            The job.
+        """
         held = wish.held if _count(wish.held) == wish.dealt else ()
         types = {int(self.type[node]) for node, _ in held}
         return types.pop() if len(types) == 1 else -1
 
     def ideal(self, wish: Wish, kind: int) -> float:
-        """The job's rate on what it was dealt, on GPUs of a type while nobody else is there; remembered."""
+        """Return the job's rate on the number of GPUs dealt to it, on a type in an idle cluster; cached.
+
+        Parameters
+        ----------
+        wish
+            The job.
+        kind
+            GPU type.
+        """
         key = kind, wish.dealt
         if key not in wish.ideal:
             may = np.where(self.view.eligible(wish.job) & (self.type == kind), self._size, 0)
@@ -117,29 +171,48 @@ class FreeNodes:
         return wish.ideal[key]
 
     def put(self, wish: Wish, gpus: int, kinds: Sequence[int]) -> bool:
-        """Give it ``gpus`` free GPUs of one of these types, of several (-1), or those that it holds, if that is possible."""
+        """Give a job free GPUs on the best of some types, or the GPUs that it holds; return True if that is possible.
+
+        Parameters
+        ----------
+        wish
+            The job.
+        gpus
+            Number of GPUs.
+        kinds
+            GPU types; -1: several together.
+        """
         may = np.where(self.view.eligible(wish.job), self.free, 0)
-        found: Places = ()
+        chosen: Places = ()
         best = 0.0
         if _count(wish.held) == gpus and all(may[node] >= count for node, count in wish.held):
-            found, best = wish.held, wish.value_on(wish.held, self.gangs.rate(wish.job, wish.held)) * KEEP
+            chosen, best = wish.held, wish.value_on(wish.held, self.gangs.rate(wish.job, wish.held)) * KEEP
         for kind in kinds:
             on = self.gangs.nodes(wish.job, gpus, may if kind < 0 else np.where(self.type == kind, may, 0))
             value = wish.value_on(on, self.gangs.rate(wish.job, on)) if on else 0.0
             if value > best * (1 + TIE):
-                found, best = on, value
-        if found:
-            self.plan[wish.job] = found
+                chosen, best = on, value
+        if chosen:
+            self.plan[wish.job] = chosen
             self.total += best
-            for node, count in found:
+            for node, count in chosen:
                 self.free[node] -= count
-        return bool(found)
+        return bool(chosen)
 
 
 def places(view: View, wishes: Sequence[Wish], gangs: OneGang) -> dict[int, Places]:
-    """(node, GPUs there) of every job that runs now. ``wishes`` by falling value of a GPU, those with GPUs dealt first.
+    """Return (node, GPUs) of every job that runs now.
 
-    Twice, once with everybody who may stay where he is in place first; the plan of the larger value is taken.
+    Two plans are made, one of which places the jobs that may stay first; the plan of the larger value is taken.
+
+    Parameters
+    ----------
+    view
+        State of the run.
+    wishes
+        Active jobs by falling value of a GPU, those with GPUs dealt first.
+    gangs
+        The way in which jobs use GPUs: one gang or copies.
     """
     types = _types([wish for wish in wishes if wish.dealt], FreeNodes(view, gangs))
     clusters = [_placed(FreeNodes(view, gangs), wishes, types, stay=stay) for stay in (True, False)]
@@ -168,40 +241,50 @@ def _count(on: Places) -> int:
 
 
 def _types(wishes: Sequence[Wish], cluster: FreeNodes) -> dict[int, int]:
-    """The type of every job that finds one."""
+    """Return the type of every job that finds one."""
     stock = np.bincount(cluster.type, weights=cluster.free, minlength=cluster.types).astype(np.int64)
-    value, chosen, kept = [], [], []
+    value, chosen, placed = [], [], []
     for wish in wishes:
         rate = np.array([cluster.ideal(wish, kind) for kind in range(cluster.types)])
-        if (here := cluster.here(wish)) >= 0:
-            rate[here] *= KEEP * wish.kept[np.searchsorted(wish.gpus, wish.dealt)] ** 2
+        if (present := cluster.here(wish)) >= 0:
+            rate[present] *= KEEP * wish.kept[np.searchsorted(wish.gpus, wish.dealt)] ** 2
         rate = leading(rate)
         open_to = np.where(stock >= wish.dealt, rate, 0.0)
         if open_to.any():
             kind = int(open_to.argmax())
             stock[kind] -= wish.dealt
-            kept.append(wish)
+            placed.append(wish)
             chosen.append(kind)
             value.append(np.where(rate > 0, wish.worth / rate.max() * rate, -np.inf))
-    if not kept:
+    if not placed:
         return {}
     kinds = np.array(chosen)
-    exchange(np.array(value), np.array([wish.dealt for wish in kept]), kinds, stock)
-    return {wish.job: kind for wish, kind in zip(kept, kinds.tolist(), strict=True)}
+    exchange(np.array(value), np.array([wish.dealt for wish in placed]), kinds, stock)
+    return {wish.job: kind for wish, kind in zip(placed, kinds.tolist(), strict=True)}
 
 
 def exchange(value: Floats, gpus: Ints, kind: Ints, stock: Ints) -> None:
-    """Better ``kind`` i64[m] in place: single moves and exchanges of two, the best first, while the total ``value`` grows.
+    """Improve the types of jobs in place, by moves and exchanges, the best first, while the total value grows.
 
-    ``value`` f64[m, T], -inf where a job cannot run; ``gpus`` i64[m]; ``stock`` i64[T], what is left of every type, is kept
-    up to date. At most m exchanges of O(m^2).
+    At most m exchanges of O(m^2).
+
+    Parameters
+    ----------
+    value
+        Value of every job on every type, f64[m, T]; -inf where it cannot run.
+    gpus
+        GPUs of every job, i64[m].
+    kind
+        Type of every job, i64[m]; changed in place.
+    stock
+        GPUs left of every type, i64[T]; changed in place.
     """
     everyone = np.arange(kind.size)
     for _ in everyone:
         now = value[everyone, kind]
         gain = value - now[:, None]
         alone = np.where(stock >= gpus[:, None], gain, -np.inf)
-        # [a, b]: does a fit the type of b, when b leaves it?
+        # [a, b]: True if a fits the type of b after b has left it
         room = stock[kind] + gpus - gpus[:, None] >= 0
         both = np.where(room & room.T & (kind[:, None] != kind), gain[:, kind] + gain[:, kind].T, -np.inf)
         least = TIE * float(now.sum())

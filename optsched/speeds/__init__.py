@@ -1,6 +1,6 @@
-"""How fast a job runs: formulas, readers and fits; `kinds` has a file for every model.
+"""Speeds of jobs: formulas, readers and fits; `kinds` has a file for every model.
 
-In public: when two jobs, or two transfers, should run at once.
+The public names are `paces` and the theorem on two jobs, or two transfers, that may run at once.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
-"""Flow times on an equal share, as the referee and the verifiers of bounds compute them: a second program for the same rule.
+"""Flow times on an equal share, for the referee and the verifiers of bounds: a second program for the same rule.
 
-The numbers of `optsched.problem.fair_share`, whose docstring states the rule, with nothing of its code: jobs of one width in
-sorted lists, and the level of the shares as the largest that any choice of those who need less can give.
+It computes the numbers of `optsched.problem.fair_share`, whose docstring states the rule, without its code: jobs of
+one width are in sorted lists, and the level of the shares is the largest that any choice of the jobs that need less
+can give.
 """
 
 from __future__ import annotations
@@ -19,13 +20,19 @@ BITS = 60  # of the shortest job, in ticks
 
 @lru_cache(maxsize=4)
 def equal_share_times(instance: Instance) -> tuple[Fraction, ...]:
-    """d_j of every job, in seconds, at least those alone."""
+    """Return d_j of every job, in seconds; at least the seconds alone.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    """
     length = [Fraction(p) for p in seconds_alone(instance).tolist()]
     release, gangs = [Fraction(r) for r in instance.arrival.tolist()], instance.gpus.tolist()
     if not length:
         return ()
     shortest, first = min(length), min(release)
-    second = Fraction(2) ** (BITS - math.floor(math.log2(shortest)))  # but for the rounding of the logarithm
+    second = Fraction(2) ** (BITS - math.floor(math.log2(shortest)))  # up to the rounding of the logarithm
     second *= 2 if shortest * second < 2**BITS else Fraction(1, 1 + (shortest * second >= 2 ** (BITS + 1)))
     arrival = [math.floor((r - first) * second) for r in release]
     ends = _ends(arrival, [math.floor(p * second) for p in length], gangs, instance.cluster.gpus)
@@ -35,28 +42,29 @@ def equal_share_times(instance: Instance) -> tuple[Fraction, ...]:
 
 def _ends(arrival: list[int], work: list[int], gangs: list[int], total: int) -> list[int]:
     come = sorted(range(len(work)), key=lambda j: -arrival[j])
-    there = {gang: list[tuple[int, int]]() for gang in set(gangs)}  # (what its gang has done when the job ends, job)
-    done, ends, now = dict.fromkeys(there, 0), [0] * len(work), 0
-    while come or any(there.values()):
-        share = _share({gang: len(jobs) for gang, jobs in there.items()}, total)
-        speed = {gang: min(Fraction(1), share / gang) for gang, jobs in there.items() if jobs}
-        steps = [math.ceil((there[gang][0][0] - done[gang]) / x) for gang, x in speed.items()]
+    # (work that a job of this gang has done when this job ends, job)
+    queue = {gang: list[tuple[int, int]]() for gang in set(gangs)}
+    done, ends, now = dict.fromkeys(queue, 0), [0] * len(work), 0
+    while come or any(queue.values()):
+        share = _share({gang: len(jobs) for gang, jobs in queue.items()}, total)
+        speed = {gang: min(Fraction(1), share / gang) for gang, jobs in queue.items() if jobs}
+        steps = [math.ceil((queue[gang][0][0] - done[gang]) / x) for gang, x in speed.items()]
         until = min([now + step for step in steps] + [arrival[j] for j in come[-1:]])
         for gang, x in speed.items():
             done[gang] += math.floor((until - now) * x)
-            over = bisect_right(there[gang], (done[gang], len(work)))
-            for _, j in there[gang][:over]:
+            over = bisect_right(queue[gang], (done[gang], len(work)))
+            for _, j in queue[gang][:over]:
                 ends[j] = until
-            del there[gang][:over]
+            del queue[gang][:over]
         now = until
         while come and arrival[come[-1]] <= now:
             j = come.pop()
-            insort(there[gangs[j]], (done[gangs[j]] + work[j], j))
+            insort(queue[gangs[j]], (done[gangs[j]] + work[j], j))
     return ends
 
 
 def _share(count: dict[int, int], total: int) -> Fraction:
-    """The GPUs of each job that could use more; jobs are counted by gang."""
+    """Return the GPUs of each job that could use more; jobs are counted by gang."""
     if sum(gang * k for gang, k in count.items()) <= total:
         return Fraction(max(count))
     need = (c for c in [0, *count] if any(gang > c and count[gang] for gang in count))

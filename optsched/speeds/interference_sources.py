@@ -1,24 +1,25 @@
-"""Where an `Interference` comes from: the text that names it (``--interference``), measurements of pairs, resource vectors.
+"""Sources of an `Interference`: the text of ``--interference``, measurements of pairs, resource vectors.
 
-**Measured**, Gavel's co-located throughputs of two jobs on one GPU: xi_{A|B} = iterations/s of A alone / iterations/s of A
-beside B, both on one GPU of one type. A pair in which either job has a rate of 0 does not run (memory): it is never
-co-located. Ratios below 1 are noise and taken as 1. Only jobs of one GPU were measured: for gangs the ratio of a pair is
-used on each GPU, whatever the gangs' sizes. Source of the built-in tables: simulation_throughputs.json of
-stanford-futuredata/gavel (MIT), D. Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning
-Workloads", OSDI 2020; 26 job types on K80, P100 and V100, ratios to two decimals. Known oddities: 13 % of the ratios on V100
-are exactly 1, as if capped at the rate alone, and its large ones (up to 10.97) look noisy. P100 is the table to prefer.
+**Measured**, Gavel's co-located throughputs of two jobs on one GPU: xi_{A|B} = iterations/s of A alone / iterations/s
+of A next to B, both on one GPU of one type. A pair in which either job has a rate of 0 does not run (memory): it is
+never co-located. Ratios below 1 are noise and are set to 1. Only jobs of one GPU were measured: for gangs the ratio of
+a pair is used on each GPU, whatever the gangs' sizes. Source of the built-in tables: simulation_throughputs.json of
+stanford-futuredata/gavel (MIT), D. Narayanan et al., "Heterogeneity-Aware Cluster Scheduling Policies for Deep
+Learning Workloads", OSDI 2020; 26 job types on K80, P100 and V100, ratios to two decimals. Known oddities: 13 % of the
+ratios on V100 are exactly 1, as if capped at the rate alone, and its large ones (up to 10.97) look noisy. P100 is the
+table to prefer.
 
-**Guessed** from how long a job keeps each resource busy in an iteration (a design of this project, not a measurement): job A
-alone uses resource r for the share u_{A,r} = (time on r in an iteration) / (time of the iteration); jobs on one GPU share
-all resources, the busiest decides:
+**Estimated** from the time for which a job keeps each resource busy in an iteration (a design of this project, not a
+measurement): job A alone uses resource r for the share u_{A,r} = (time on r in an iteration) / (time of the
+iteration). Jobs on one GPU share all resources, and the busiest decides:
 
     xi_{A|B} = max(1, max over r of (u_{A,r} + u_{B,r})),   the same for both.
 
-Hence 1/xi + 1/xi < 1 only where a resource is asked for more than twice over. A share above 1 (vgg16: 117 ms of input for an
-iteration of 107 ms) is kept as it was printed. Built-in figures: the traces of Rivendile/Muri (Apache-2.0), Y. Zhao et al.,
-"Multi-Resource Interleaving for Deep Learning Training", SIGCOMM 2022; the same eight rows are in the authors' public code
-of the paper on SJF-BSBF, Lai-JX/Scheduler (no licence: figures only). Columns resource_time_0, 1, 2 are read as input (CPU),
-GPU and network: an interpretation.
+Hence 1/xi + 1/xi < 1 only if the demand for a resource is more than twice its capacity. A share above 1 (vgg16: 117 ms
+of input for an iteration of 107 ms) is kept as published. Built-in figures: the traces of Rivendile/Muri (Apache-2.0),
+Y. Zhao et al., "Multi-Resource Interleaving for Deep Learning Training", SIGCOMM 2022; the same eight rows are in the
+authors' public code of the paper on SJF-BSBF, Lai-JX/Scheduler (no licence: figures only). Columns resource_time_0, 1,
+2 are read as input (CPU), GPU and network: an interpretation.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ Asked = float | str | os.PathLike[str] | Interference
 
 
 def interference(asked: Asked, cluster: Cluster, *, say: Say | None = None) -> Interference:
-    """What is asked for: a number, a text or a path; an `Interference` is what it is.
+    """Return the interference that a number, a text or a path describes; an `Interference` is returned unchanged.
 
     ======================  ============================================================================================
     number or text          interference
@@ -70,8 +71,21 @@ def interference(asked: Asked, cluster: Cluster, *, say: Say | None = None) -> I
     ``FILE.csv``            resource vectors of the one-GPU jobs in a trace of Muri's columns
     ======================  ============================================================================================
 
-    One table holds for all GPUs of a cluster, whatever their types. ``say`` hears what had to be changed or assumed.
-    `InputError`, one line, for everything else.
+    One table is valid for all GPUs of a cluster, whatever their types.
+
+    Parameters
+    ----------
+    asked
+        A number, a text, a path or an `Interference`.
+    cluster
+        Cluster whose GPU type selects the rates of a file.
+    say
+        Called with a line about every change or assumption.
+
+    Raises
+    ------
+    InputError
+        For everything else, in one line.
     """
     if isinstance(asked, Interference):
         return asked
@@ -88,8 +102,8 @@ def interference(asked: Asked, cluster: Cluster, *, say: Say | None = None) -> I
         return resource_interference(source="resource vectors of the Muri traces, a formula and no measurement")
     path = Path(name)
     if path.suffix.lower() not in FILES and not path.is_file():
-        known = [*(gpu.casefold() for gpu in measured_gpus()), BY_RESOURCES]
-        legal = f"{LEGAL}; {near_matches(name, known, kind='table')}"
+        names = [*(gpu.casefold() for gpu in measured_gpus()), BY_RESOURCES]
+        legal = f"{LEGAL}; {near_matches(name, names, kind='table')}"
         message = "neither a number, nor a known table, nor a file"
         raise InputError(message, field="interference", value=name, legal=legal)
     if path.suffix.lower() == ".csv":
@@ -98,10 +112,22 @@ def interference(asked: Asked, cluster: Cluster, *, say: Say | None = None) -> I
 
 
 def read_interference(path: str | os.PathLike[str], cluster: Cluster, *, say: Say | None = None) -> Interference:
-    """The table in a JSON file of our own form, or Gavel's co-located throughputs on the GPU type of ``cluster``.
+    """Read a JSON file: our own form, or Gavel's co-located throughputs on the GPU type of a cluster.
 
-    Raises `InputError`: no such file, no JSON, a field that is invalid, a table that is not square, a ratio below 1 or not a
-    number; Gavel's form and a cluster of several GPU types, or of one without pairs in the table.
+    Parameters
+    ----------
+    path
+        Path of the file.
+    cluster
+        Cluster whose GPU type selects the rates.
+    say
+        Called with a line about every change or assumption.
+
+    Raises
+    ------
+    InputError
+        No such file, no JSON, an invalid field, a table that is not square, a ratio below 1 or not a number; for
+        Gavel's form also a cluster of several GPU types, or of one without pairs in the table.
     """
     content = read_bytes(path)
     document = parse_json(content, path, LEGAL)
@@ -121,9 +147,16 @@ def read_interference(path: str | os.PathLike[str], cluster: Cluster, *, say: Sa
 
 
 def with_interference(instance: Instance, asked: Asked | None, *, say: Say | None = None) -> Instance:
-    """``instance`` with the interference that was asked for instead of what it states (a proven optimum is then dropped).
+    """Return an instance with another interference; a proven optimum is then dropped.
 
-    None leaves it as it is. ``say`` hears, too, which models the table does not know.
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    asked
+        Description as in `interference`; None keeps the present one.
+    say
+        Called with a line about every change or assumption, and about models that the table does not contain.
     """
     if asked is not None:
         instance = instance.replace(interference=interference(asked, instance.cluster, say=say))
@@ -134,7 +167,13 @@ def with_interference(instance: Instance, asked: Asked | None, *, say: Say | Non
 
 
 def unmeasured_note(instance: Instance) -> str | None:
-    """Which models the table of interference does not know, and what they run at; None where it knows all."""
+    """Return a note on the models that the table of interference lacks, with their ratio; None if it has all.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    """
     table = instance.interference
     if table is None or not table.kinds or None not in instance.kinds:
         return None
@@ -145,9 +184,23 @@ def unmeasured_note(instance: Instance) -> str | None:
 
 
 def random_interference(kinds: Sequence[str], mean: float = 0.5, seed: int = 0) -> Interference:
-    """xi = 1 + Exp(``mean``), drawn for each ordered pair of ``kinds`` in the order of the table; 2 for others.
+    """Return xi = 1 + Exp(``mean``), drawn for each ordered pair of kinds in the order of the table; 2 for other kinds.
 
-    The same kinds, mean and seed give the same table with the same numpy. `InputError` for no finite mean >= 0.
+    The same kinds, mean and seed give the same table with the same numpy.
+
+    Parameters
+    ----------
+    kinds
+        Kinds of jobs.
+    mean
+        Mean of xi - 1.
+    seed
+        Seed of the random numbers.
+
+    Raises
+    ------
+    InputError
+        ``mean`` is not a finite number >= 0.
     """
     check_legal(0 <= mean < np.inf, "mean", mean, "a finite number >= 0")
     draw = np.random.Generator(np.random.PCG64(seed))
@@ -162,23 +215,31 @@ def random_interference(kinds: Sequence[str], mean: float = 0.5, seed: int = 0) 
 def interference_of(
     throughputs: Throughputs, gpu: str, *, ratio: float = TURNS, say: Say | None = None
 ) -> Interference:
-    """xi of the job types whose pairs a throughput table holds for one GPU of type ``gpu`` (any case).
+    """Return xi of the job types whose pairs a throughput table holds for one GPU of a type.
+
+    The kinds of the result are the job types that run alone on one such GPU and are in some pair there, in the order
+    of the table. Complexity O(K^2) for K job types.
 
     Parameters
     ----------
-    throughputs : with pairs, as `optsched.speeds.throughput_sources.read_throughputs` gives it. Kinds of the result are the
-        job types that run alone on one such GPU and are in some pair there, in the order of the table.
-    ratio : xi of pairs that the table does not hold, and of kinds that it does not know.
-    say : hears how many ratios below 1 were taken as 1, and how many pairs take ``ratio``.
+    throughputs
+        Table with pairs, as `optsched.speeds.throughput_sources.read_throughputs` returns it.
+    gpu
+        GPU type, in any case.
+    ratio
+        xi of pairs that the table does not hold, and of other kinds.
+    say
+        Called with the number of ratios below 1 that were set to 1, and the number of pairs that take ``ratio``.
 
-    Raises `InputError`: the table has no pairs on such a GPU.
-
-    Complexity: O(K^2) for K job types.
+    Raises
+    ------
+    InputError
+        The table has no pairs on such a GPU.
     """
     named = {gang[0] for where, *pair in throughputs.pairs if where.casefold() == gpu.casefold() for gang in pair}
     entries = ((kind, throughputs.get(kind, gpu, 1)) for kind in throughputs.job_types if kind in named)
     alone = {kind: entry.together for kind, entry in entries if entry is not None and entry.together > 0}
-    xi: dict[tuple[str, str], float | None] = {}  # None: the table does not say; inf: the pair does not run
+    xi: dict[tuple[str, str], float | None] = {}  # None: not in the table; inf: the pair does not run
     for a in alone:
         for b in alone:
             rates = throughputs.together_with(gpu, (a, 1), (b, 1))
@@ -206,27 +267,37 @@ def _built_in() -> dict[str, Interference]:
     text = (resources.files("optsched.speeds") / "gavel_colocation.csv").read_text(encoding="utf-8")
     head, *rows = csv.reader(line for line in text.splitlines() if not line.startswith("#"))
     kinds = tuple(head[2:])
-    found = {}
+    tables = {}
     for gpu in dict.fromkeys(row[0] for row in rows):
         table = {row[1]: tuple(float(cell) if cell else None for cell in row[2:]) for row in rows if row[0] == gpu}
         source = f"stanford-futuredata/gavel (MIT), co-located on one {gpu}"
-        found[gpu] = Interference(kinds=kinds, ratios=tuple(table[kind] for kind in kinds), source=source)
-    return found
+        tables[gpu] = Interference(kinds=kinds, ratios=tuple(table[kind] for kind in kinds), source=source)
+    return tables
 
 
 def measured_gpus() -> tuple[str, ...]:
-    """GPU types with a built-in table: K80, P100, V100."""
+    """Return the GPU types with a built-in table: K80, P100, V100."""
     return tuple(_built_in())
 
 
 def built_in_interference(gpu: str) -> Interference:
-    """The built-in table of a GPU type (any case); kinds are the job types of the built-in throughput table.
+    """Return the built-in table of a GPU type; its kinds are the job types of the built-in throughput table.
 
-    Pairs of other kinds run 2 times as long. `InputError` for a GPU type without a table. See the module for the source.
+    Pairs of other kinds run 2 times as long. See the module for the source.
+
+    Parameters
+    ----------
+    gpu
+        GPU type, in any case.
+
+    Raises
+    ------
+    InputError
+        There is no table of this GPU type.
     """
-    for name, found in _built_in().items():
+    for name, table in _built_in().items():
         if name.casefold() == gpu.casefold():
-            return found
+            return table
     legal = near_matches(gpu, list(_built_in()), kind="GPU type")
     raise InputError("no measured interference on that GPU type", field="interference", value=gpu, legal=legal)
 
@@ -252,10 +323,22 @@ LEGAL_TIME = "a finite time: > 0 of the iteration, >= 0 of a resource"
 def resource_interference(
     times: Mapping[str, Sequence[float]] = RESOURCE_TIMES, source: str = "resource vectors"
 ) -> Interference:
-    """xi of every pair of models by the formula of the module.
+    """Return xi of every pair of models by the formula of the module. O(K^2 R).
 
-    ``times``: (iteration, resource 1, resource 2, ...) of each model alone on one GPU, in any one unit, as many resources
-    for all; xi is 2 beside models that are not there. O(K^2 R). `InputError` for times that are invalid.
+    xi is 2 next to models that are not in ``times``.
+
+    Parameters
+    ----------
+    times
+        (iteration, resource 1, resource 2, ...) of each model alone on one GPU, in any one unit, with equally many
+        resources for all.
+    source
+        Text on the source of the times.
+
+    Raises
+    ------
+    InputError
+        The times are invalid.
     """
     width = {len(row) for row in times.values()}
     if len(width) > 1 or (width and min(width) < 2):
@@ -263,28 +346,37 @@ def resource_interference(
         raise InputError("not a table", field="times", legal=legal)
     shares: dict[str, list[float]] = {}
     for model, (iteration, *used) in times.items():
-        finite = 0 < iteration < math.inf and all(0 <= each < math.inf for each in used)
+        finite = 0 < iteration < math.inf and all(0 <= seconds < math.inf for seconds in used)
         legal = "an iteration > 0 and resources >= 0, all finite"
         check_legal(finite, f"times.{model}", (iteration, *used), legal)
-        shares[model] = [each / iteration for each in used]
+        shares[model] = [seconds / iteration for seconds in used]
     ratios = [
-        [max(1.0, *(u + v for u, v in zip(mine, its, strict=True))) for its in shares.values()]
-        for mine in shares.values()
+        [max(1.0, *(u + v for u, v in zip(own_shares, its, strict=True))) for its in shares.values()]
+        for own_shares in shares.values()
     ]
     return Interference(TURNS, tuple(shares), tuple(map(tuple, ratios)), source)
 
 
 def read_resource_times(path: str | os.PathLike[str]) -> dict[str, tuple[float, ...]]:
-    """`RESOURCE_TIMES` of the models in a trace of Muri's columns: means over their jobs of one GPU.
+    """Read the times of the models in a trace of Muri's columns: means over their jobs of one GPU.
 
-    Raises `RowErrors`: every row of one GPU whose times are no numbers, or invalid. `InputError`: no such file, columns that
-    are missing, no job of one GPU.
+    Parameters
+    ----------
+    path
+        Path of the trace.
+
+    Raises
+    ------
+    RowErrors
+        Rows of jobs of one GPU whose times are no numbers, or invalid.
+    InputError
+        No such file, missing columns, no job of one GPU.
     """
     rows = csv.DictReader(io.StringIO(read_bytes(path).decode("utf-8-sig", "replace")), skipinitialspace=True)
     named = [name for name in (MODEL, GANG, *TIMES) if name not in (rows.fieldnames or ())]
     if named:
         raise InputError(f"no column {named[0]}", file=path, legal=f"the columns {', '.join((MODEL, GANG, *TIMES))}")
-    found: dict[str, list[list[float]]] = {}
+    measured: dict[str, list[list[float]]] = {}
     problems, read = [], 0
     for read, row in enumerate(rows, 1):  # noqa: B007 (their number is reported below)
         if (row[GANG] or "").strip() != "1":
@@ -292,12 +384,15 @@ def read_resource_times(path: str | os.PathLike[str]) -> dict[str, tuple[float, 
         wrong = [name for name in TIMES if not _legal(row[name], name == ITERATION)]
         problems += [RowProblem(rows.line_num, name, row[name], LEGAL_TIME) for name in wrong]
         if not wrong:
-            found.setdefault(row[MODEL].strip(), []).append([float(row[name]) for name in TIMES])
+            measured.setdefault(row[MODEL].strip(), []).append([float(row[name]) for name in TIMES])
     if problems:
         raise RowErrors(path, problems, read)
-    if not found:
+    if not measured:
         raise InputError("no job of one GPU", file=path, field=GANG, legal="at least one, for its times alone")
-    return {model: tuple(sum(each) / len(each) for each in zip(*times, strict=True)) for model, times in found.items()}
+    return {
+        model: tuple(sum(column) / len(column) for column in zip(*times, strict=True))
+        for model, times in measured.items()
+    }
 
 
 def _legal(text: str | None, positive: bool) -> bool:

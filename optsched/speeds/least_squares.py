@@ -1,16 +1,16 @@
-"""Constants from measurements: `Fitted`, a model and how far to trust it; `fit_contention` and `fit_interference`.
+"""Constants from measurements: `Fitted`, a model with its errors; `fit_contention` and `fit_interference`.
 
-Constants that are times cannot be negative: `non_negative` is non-negative least squares (the active sets of Lawson and
-Hanson), one global optimum without a start or a step size. Rows are weighed by 1 / seconds: timings err by a share of
-themselves, and small messages, which alone show a latency, count as much as large ones.
+Constants that are times cannot be negative: `non_negative` is non-negative least squares (the active sets of Lawson
+and Hanson), one global optimum without a start or a step size. Rows are weighted by 1 / seconds: the errors of timings
+are relative, and small messages, which alone show a latency, count as much as large ones.
 
-**Contention**: T(k, M) = a + k b M + (k - 1) eta M for k all-reduces of M bytes at once on an interface is linear in a, b
-and eta, with a >= 0, b >= 0 and b + eta >= 0. eta < 0 is reported, not repaired: theorems on AdaDUAL then do not apply.
-(Other estimators, and how far they disagree on published measurements: the notebook on contention.)
+**Contention**: T(k, M) = a + k b M + (k - 1) eta M for k all-reduces of M bytes at once on an interface is linear in
+a, b and eta, with a >= 0, b >= 0 and b + eta >= 0. eta < 0 is reported, not changed: theorems on AdaDUAL then do not
+apply. (The notebook on contention compares other estimators on published measurements.)
 
-**Interference**: T = t_A alone and T = xi_{A|B} t_A beside B, xi >= 1, is linear in the logarithms u_A = ln t_A and z_{A|B}
-= ln xi >= 0, so that errors count as shares of what was measured. Where pairs seem to run faster than alone, which is noise,
-xi is 1 and their seconds tell of t_A, too.
+**Interference**: T = t_A alone and T = xi_{A|B} t_A next to B, xi >= 1, is linear in the logarithms u_A = ln t_A and
+z_{A|B} = ln xi >= 0, so that errors are relative. If a pair seems to run faster than alone, which is noise, xi is 1,
+and its seconds count as measurements of t_A, too.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ from optsched.problem.arrays import Bools, Floats
 from optsched.problem.contention import Contention
 from optsched.problem.interference import TURNS, Interference
 
-LEAST, LARGEST = 1e-18, 1e18  # of what is measured: beyond them squares leave the range of floats
+LEAST, LARGEST = 1e-18, 1e18  # limits of measurements: beyond them squares leave the range of floats
 NUMBER, WHOLE = f"a number from {LEAST:g} to {LARGEST:g}", f"an integer from 1 to {LARGEST:g}"
 Model = TypeVar("Model")
 
 
 class Constant(NamedTuple):
-    """A fitted number in ``unit``; ``error``: its standard error, NaN where there is none (on its bound, or given)."""
+    """A fitted number in ``unit``; ``error``: its standard error, NaN if there is none (at its bound, or given)."""
 
     name: str
     value: float
@@ -43,9 +43,9 @@ class Constant(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Fitted(Generic[Model]):
-    """``model``, for an `Instance`, and its ``constants``; ``measured`` and ``residuals`` (the rest of them) in seconds.
+    """A ``model``, for an `Instance`, with its ``constants``, and the ``measured`` seconds with their ``residuals``.
 
-    ``freedom``: measurements - estimated numbers. ``notes``: what was assumed, or follows.
+    ``freedom``: number of measurements less that of estimated numbers. ``notes``: assumptions and consequences.
     """
 
     model: Model
@@ -57,27 +57,35 @@ class Fitted(Generic[Model]):
 
     @property
     def r_squared(self) -> float:
-        """The share of the variance of the seconds that the model explains; NaN where they are all the same."""
+        """Share of the variance of the seconds that the model explains; NaN if all are the same."""
         spread = self.measured - self.measured.mean()
         return 1 - float(self.residuals @ self.residuals) / float(spread @ spread) if spread.any() else math.nan
 
     @property
     def largest_error(self) -> float:
-        """The largest abs(measured - fitted) / measured."""
+        """Largest abs(measured - fitted) / measured."""
         return float((np.abs(self.residuals) / self.measured).max())
 
     def interval(self, name: str, level: float = 0.95) -> tuple[float, float]:
-        """Confidence interval of a constant by Student's t, if errors are normal and alike; NaN where it has no error."""
-        known = {each.name: each for each in self.constants}
-        check_legal(name in known, "name", name, ", ".join(known))
+        """Return the confidence interval of a constant by Student's t, for normal errors; NaN if it has no error.
+
+        Parameters
+        ----------
+        name
+            Name of the constant.
+        level
+            Confidence level, between 0 and 1.
+        """
+        constants = {constant.name: constant for constant in self.constants}
+        check_legal(name in constants, "name", name, ", ".join(constants))
         check_legal(0 < level < 1, "level", level, "a number between 0 and 1")
         from scipy.special import stdtrit  # imported where it is used: it takes longer than most runs
 
-        reach = known[name].error * float(stdtrit(self.freedom, (1 + level) / 2)) if self.freedom > 0 else math.nan
-        return known[name].value - reach, known[name].value + reach
+        reach = constants[name].error * float(stdtrit(self.freedom, (1 + level) / 2)) if self.freedom > 0 else math.nan
+        return constants[name].value - reach, constants[name].value + reach
 
     def to_json(self) -> dict[str, Any]:
-        """All of it but the model; None for NaN."""
+        """Return the fit without the model; None for NaN."""
         rows = []
         for name, value, error, unit in self.constants:
             low, high = self.interval(name)
@@ -89,11 +97,24 @@ class Fitted(Generic[Model]):
 
 
 def checked(columns: dict[str, Sequence[float]], whole: tuple[str, ...] = ()) -> list[Floats]:
-    """The columns of measurements as f64[n]; `InputError` for unequal lengths and numbers that are invalid."""
+    """Return the columns of measurements as f64[n].
+
+    Parameters
+    ----------
+    columns
+        Columns by name.
+    whole
+        Names of the columns that hold integers.
+
+    Raises
+    ------
+    InputError
+        Columns of unequal length, or invalid numbers.
+    """
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) > 1:
         raise InputError("not one of each for every measurement", value=lengths, legal="lists of equal length")
-    found = []
+    arrays = []
     for name, column in columns.items():
         values = np.asarray(column, np.float64)
         right = (values >= LEAST) & (values <= LARGEST) & ((values == np.floor(values)) | (name not in whole))
@@ -101,14 +122,26 @@ def checked(columns: dict[str, Sequence[float]], whole: tuple[str, ...] = ()) ->
             first = int(right.argmin())
             legal = WHOLE if name in whole else NUMBER
             raise InputError("invalid", field=f"{name}[{first}]", value=float(values[first]), legal=legal)
-        found.append(values)
-    return found
+        arrays.append(values)
+    return arrays
 
 
 def non_negative(X: Floats, y: Floats, legal: str) -> tuple[Floats, Floats]:
-    """The coefficients >= 0 of X f64[n, c] for y f64[n], f64[c], and their `covariance`.
+    """Return the coefficients >= 0 of a linear model, f64[c], and their `covariance`.
 
-    `InputError`, with what would be ``legal``, where the columns of X are not independent.
+    Parameters
+    ----------
+    X
+        Rows of the model, f64[n, c].
+    y
+        Values, f64[n].
+    legal
+        Text of the error.
+
+    Raises
+    ------
+    InputError
+        The columns of X are not independent.
     """
     from scipy.optimize import nnls
 
@@ -121,26 +154,51 @@ def non_negative(X: Floats, y: Floats, legal: str) -> tuple[Floats, Floats]:
 
 
 def covariance(X: Floats, residuals: Floats, free: Bools) -> Floats:
-    """f64[c, c] of the ``free`` bool[c] coefficients, the others held: NaN for these, and where no freedom is left."""
+    """Return the covariance of coefficients, f64[c, c]; NaN for fixed ones, and if no freedom is left.
+
+    Parameters
+    ----------
+    X
+        Rows of the model, f64[n, c].
+    residuals
+        Residuals, f64[n].
+    free
+        Coefficients that are not fixed at their bounds, bool[c].
+    """
     rows, width = X.shape
-    found = np.full((width, width), math.nan)
+    matrix = np.full((width, width), math.nan)
     if rows > width and free.any():
         inverse = np.linalg.pinv(X[:, free])
-        found[np.ix_(free, free)] = float(residuals @ residuals) / (rows - width) * (inverse @ inverse.T)
-    return found
+        matrix[np.ix_(free, free)] = float(residuals @ residuals) / (rows - width) * (inverse @ inverse.T)
+    return matrix
 
 
 def fit_contention(
     sizes: Sequence[float], counts: Sequence[int], seconds: Sequence[float], *, latency: float | None = None
 ) -> Fitted[Contention]:
-    """Least squares of T = a + k b M + (k - 1) eta M; one measurement: ``sizes`` M bytes, ``counts`` k, ``seconds`` T.
+    """Fit T = a + k b M + (k - 1) eta M to measurements by least squares.
 
-    ``latency``: a, where it is known; with one message size it cannot be separated. A number at its bound, or given, has no
-    standard error; those of the others hold it.
+    A number at its bound, or given, has no standard error; the errors of the others assume it to be exact.
 
-    Raises `InputError`: lists of unequal length, values that are invalid, measurements that do not determine what is asked,
-    or by which a byte takes no time.
+    Parameters
+    ----------
+    sizes
+        M, bytes of every transfer of a measurement.
+    counts
+        k, number of transfers at once.
+    seconds
+        T, seconds of a measurement.
+    latency
+        a in seconds, if it is known; with one message size it cannot be estimated.
 
+    Raises
+    ------
+    InputError
+        Lists of unequal length, invalid values, measurements that do not determine the constants, or in which a byte
+        takes no time.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> sizes, counts = [1e6, 1e7, 1e8, 1e8, 1e8], [1, 1, 1, 2, 3]
     >>> fit = osd.fit_contention(sizes, counts, [0.0015, 0.0092, 0.0863, 0.1954, 0.3045])
@@ -151,34 +209,49 @@ def fit_contention(
     check_legal(latency is None or 0 <= latency <= LARGEST, "latency", latency, f"seconds from 0 to {LARGEST:g}")
     # In a, b and g = b + eta the model is a + M b + (k - 1) M g, so that the bounds are signs.
     X = np.column_stack([np.ones_like(M), M, (k - 1) * M])[:, latency is not None :]
-    known = latency or 0.0
+    given = latency or 0.0
     legal = "several message sizes (or a given latency), and for eta several numbers of transfers"
-    found, spread = non_negative(X / T[:, None], (T - known) / T, legal)
-    *a, b, growth = found.tolist()
+    solution, spread = non_negative(X / T[:, None], (T - given) / T, legal)
+    *a, b, growth = solution.tolist()
     *a_error, b_error, _ = np.sqrt(np.diag(spread)).tolist()
     eta_error = math.sqrt(np.array([-1, 1]) @ spread[-2:, -2:] @ np.array([-1, 1]))
     errors = (*(a_error or [math.nan]), b_error, eta_error)
-    made = Contention(b, growth - b, *(a or [known]))
+    made = Contention(b, growth - b, *(a or [given]))
     values = (made.latency, made.seconds_per_byte, made.penalty)
     names, units = ("latency", "seconds_per_byte", "penalty"), ("s", "s/byte", "s/byte")
     note = f"AdaDUAL's threshold on the ratio of two sizes: theta = b / (2 (b + eta)) = {made.theta:.4g}"
     if made.penalty < -1e-9 * made.seconds_per_byte:  # more than rounding
         note = "eta < 0: several at once are faster than in turns; the theorems on AdaDUAL need eta >= 0"
-    constants, residuals = tuple(map(Constant, names, values, errors, units)), T - known - X @ found
+    constants, residuals = tuple(map(Constant, names, values, errors, units)), T - given - X @ solution
     return Fitted(made, constants, T, residuals, len(T) - X.shape[1], (note,))
 
 
 def fit_interference(
     models: Sequence[str], beside: Sequence[str | None], seconds: Sequence[float], *, ratio: float = TURNS
 ) -> Fitted[Interference]:
-    """Slow-downs of pairs; one measurement: an iteration of ``models[i]`` beside ``beside[i]`` (None: alone) in seconds.
+    """Fit the slow-downs of pairs of models to seconds of iterations.
 
-    Standard errors take all measurements to err by the same share; they need some that were repeated. ``ratio`` >= 1 is for
-    pairs that were not measured; by default 2, as if the two took turns.
+    Standard errors assume the same relative error for all measurements; they need some measurements that were
+    repeated.
 
-    Raises `InputError`: lists of unequal length, seconds that are invalid, a model that was not measured alone, no pair at
-    all.
+    Parameters
+    ----------
+    models
+        Model of every measurement.
+    beside
+        Model on the same GPU; None: alone.
+    seconds
+        Seconds of an iteration.
+    ratio
+        Slow-down >= 1 of pairs that were not measured; by default 2, as if the two took turns.
 
+    Raises
+    ------
+    InputError
+        Lists of unequal length, invalid seconds, a model that was not measured alone, no pair at all.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> fit = osd.fit_interference(["vgg", "lstm", "vgg", "lstm"], [None, None, "lstm", "vgg"], [0.1, 0.2, 0.15, 0.24])
     >>> [round(fit.model.slowdown(*pair), 9) for pair in (("vgg", "lstm"), ("lstm", "vgg"))]
@@ -192,23 +265,23 @@ def fit_interference(
         raise InputError("it was not measured alone", field="model", value=name, legal="every model alone, too")
     if not pairs:
         raise InputError("no two models were measured together", field="beside", legal="the name of another model")
-    own = np.array([kinds.index(one) for one, _ in cells])
+    model_of = np.array([kinds.index(one) for one, _ in cells])
     X = np.zeros((len(cells), len(kinds) + len(pairs)))
-    X[np.arange(len(cells)), own] = 1
+    X[np.arange(len(cells)), model_of] = 1
     for i, cell in enumerate(cells):
         X[i, len(kinds) :] = [cell == pair for pair in pairs]
     logs, least = np.log(T), np.full(len(kinds), math.inf)
-    np.minimum.at(least, own, logs)
+    np.minimum.at(least, model_of, logs)
     # t_A is never below the least seconds of A: counted from 1 below them, u has the sign that non-negative asks for
-    found, spread = non_negative(X, logs - least[own] + 1, "every model alone and in pairs")
-    xi, errors = np.exp(found[len(kinds) :]), np.sqrt(np.diag(spread)[len(kinds) :])
+    solution, spread = non_negative(X, logs - least[model_of] + 1, "every model alone and in pairs")
+    xi, errors = np.exp(solution[len(kinds) :]), np.sqrt(np.diag(spread)[len(kinds) :])
     constants = tuple(
         Constant(f"{one} beside {other}", *numbers)
         for (one, other), *numbers in zip(pairs, xi.tolist(), (xi * errors).tolist(), strict=True)
     )
-    known = dict(zip(pairs, xi.tolist(), strict=True))
-    table = tuple(tuple(known.get((one, other), ratio) for other in kinds) for one in kinds)
+    ratios = dict(zip(pairs, xi.tolist(), strict=True))
+    table = tuple(tuple(ratios.get((one, other), ratio) for other in kinds) for one in kinds)
     made = Interference(ratio, tuple(kinds), table, "fitted to measurements")
     note = f"{len(kinds) ** 2 - len(pairs)} of {len(kinds) ** 2} pairs were not measured: {ratio:g} for these"
-    residuals, notes = T - np.exp(X @ found + least[own] - 1), (note,) if len(pairs) < len(kinds) ** 2 else ()
+    residuals, notes = T - np.exp(X @ solution + least[model_of] - 1), (note,) if len(pairs) < len(kinds) ** 2 else ()
     return Fitted(made, constants, T, residuals, len(T) - X.shape[1], notes)

@@ -1,18 +1,18 @@
 """Profiles of well-known networks on any number of GPUs, from public parameter and FLOP counts.
 
-The counts follow from the architectures, block by block: what a pipeline cannot split, a layer of VGG, a residual unit, an
-inception module, a transformer layer. One multiply-add is two FLOPs; element-wise work (normalisation, activation
-functions, pooling) is left out, as in the published counts.
+The counts follow from the architectures, block by block. A block is a part that a pipeline cannot split: a layer of
+VGG, a residual unit, an inception module, a transformer layer. One multiply-add is two FLOPs; element-wise work
+(normalisation, activation functions, pooling) is left out, as in the published counts.
 
-The GPU is of the V100 class. Seconds = samples x FLOPs / effective speed; the backward pass takes twice the forward pass.
-The effective speeds are measured ones, rounded:
+The GPU is of the V100 class. Seconds = samples x FLOPs / effective speed; the backward pass takes twice the forward
+pass. The effective speeds are measured ones, rounded:
 
 * vision, single precision (4 bytes a number), 64 images a GPU: training rates of the TensorFlow benchmarks of 2017 on one
   P100 (images/s: ResNet-50 219, ResNet-152 91.8, Inception-v3 142, VGG-16 154; VGG beyond the nominal peak, since its 3 x 3
   convolutions take fewer multiplications than are counted) x 15.7/10.6, the peaks of the two GPUs;
 * transformers, mixed precision (2 bytes a number): 39 TFLOP/s on one V100, Shoeybi et al. 2019, arXiv:1909.08053.
 
-What is left out: memory (a replica of 6.7 G parameters needs more than such a GPU has), overlap of communication with
+Not modelled: memory (a replica of 6.7 G parameters needs more than such a GPU has), overlap of communication with
 computation, and the second copy of tied embeddings at the end of a pipeline.
 """
 
@@ -35,7 +35,11 @@ PARALLELISM = ("data", "pipeline", "mixed")
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """``flops`` forward and ``activations`` (numbers that leave the block), both a sample; ``parameters`` (numbers)."""
+    """A block of a network.
+
+    ``flops`` (forward) and ``activations`` (numbers that leave the block) are for one sample; ``parameters`` are
+    numbers.
+    """
 
     name: str
     flops: float
@@ -44,7 +48,7 @@ class Block:
 
 
 def vgg19() -> tuple[Block, ...]:
-    """VGG-19 on 224 x 224 images: convolutions of five groups, then three fully connected layers.
+    """Return VGG-19 on 224 x 224 images: convolutions in five groups, then three fully connected layers.
 
     Simonyan and Zisserman 2014, arXiv:1409.1556, configuration E: 144 M parameters.
     """
@@ -52,7 +56,7 @@ def vgg19() -> tuple[Block, ...]:
     for group, (count, width) in enumerate(zip((2, 2, 4, 4, 4), (64, 128, 256, 512, 512), strict=True), 1):
         for layer in range(1, count + 1):
             weights = 9 * inputs * width
-            side = size // 2 if layer == count else size  # pooling halves what leaves the last layer
+            side = size // 2 if layer == count else size  # pooling halves the output of the last layer
             blocks.append(Block(f"conv{group}-{layer}", 2.0 * weights * size**2, weights + width, width * side**2))
             inputs = width
         size //= 2
@@ -62,10 +66,15 @@ def vgg19() -> tuple[Block, ...]:
 
 
 def resnet(units: tuple[int, int, int, int]) -> tuple[Block, ...]:
-    """Bottleneck units in four groups on 224 x 224 images: (3, 4, 6, 3) is ResNet-50, (3, 8, 36, 3) ResNet-152.
+    """Return a ResNet of bottleneck units on 224 x 224 images.
 
-    He et al. 2015, arXiv:1512.03385, with the stride at the 3 x 3 convolution (v1.5, as in torchvision: 25.557 M parameters
-    and 4.09 G multiply-adds, 60.193 M and 11.51 G).
+    He et al. 2015, arXiv:1512.03385, with the stride at the 3 x 3 convolution (v1.5, as in torchvision: 25.557 M
+    parameters and 4.09 G multiply-adds for ResNet-50, 60.193 M and 11.51 G for ResNet-152).
+
+    Parameters
+    ----------
+    units
+        Units of the four groups: (3, 4, 6, 3) is ResNet-50, (3, 8, 36, 3) ResNet-152.
     """
     stem = 7 * 7 * 3 * 64
     blocks = [Block("stem", 2.0 * stem * 112**2, stem + 2 * 64, 64 * 56**2)]
@@ -84,7 +93,9 @@ def resnet(units: tuple[int, int, int, int]) -> tuple[Block, ...]:
 
 
 def inception_v3() -> tuple[Block, ...]:
-    """Inception-v3 on 299 x 299 images without the auxiliary classifier: 23.8 M parameters, 5.71 G multiply-adds.
+    """Return Inception-v3 on 299 x 299 images without the auxiliary classifier.
+
+    23.8 M parameters, 5.71 G multiply-adds.
 
     Szegedy et al. 2015, arXiv:1512.00567; layer widths as in torchvision, counted layer by layer.
     """
@@ -120,11 +131,26 @@ def transformer(
     last_flops: float,
     scores: int = 2,
 ) -> tuple[Block, ...]:
-    """``layers`` alike layers on sequences of ``tokens`` tokens.
+    """Return identical layers of a transformer, with the embedding in the first and the output in the last.
 
-    Every parameter of a layer is used once a token; attention adds ``scores`` products of tokens^2 x width (scores and
-    their sums of values; three with relative positions). ``first`` is what the embedding adds to the first layer (tables
-    are looked up, no FLOPs), ``last`` what the output adds to the last one.
+    Every parameter of a layer is used once a token. Tables are looked up, so the embedding has no FLOPs.
+
+    Parameters
+    ----------
+    layers
+        Number of layers.
+    width
+        Numbers of a token.
+    tokens
+        Tokens of a sequence.
+    layer_parameters
+        Parameters of a layer.
+    first_parameters
+        Parameters of the embedding, added to the first layer.
+    last_parameters, last_flops
+        Parameters and FLOPs of the output, added to the last layer.
+    scores
+        Products of tokens^2 x width in attention: scores and their sums of values; three with relative positions.
     """
     flops = 2.0 * (layer_parameters * tokens + scores * tokens**2 * width)
     return tuple(
@@ -139,9 +165,21 @@ def transformer(
 
 
 def bert(layers: int, width: int, tokens: int, vocabulary: int) -> tuple[Block, ...]:
-    """BERT, Devlin et al. 2018, arXiv:1810.04805: large has 24 layers of width 1024, 335 M parameters with the pooler.
+    """Return BERT, Devlin et al. 2018, arXiv:1810.04805.
 
-    The masked-word loss looks at 15 % of the tokens, with the weights of the embedding.
+    Large has 24 layers of width 1024, 335 M parameters with the pooler. The masked-word loss covers 15 % of the
+    tokens, with the weights of the embedding.
+
+    Parameters
+    ----------
+    layers
+        Number of layers.
+    width
+        Numbers of a token.
+    tokens
+        Tokens of a sequence.
+    vocabulary
+        Number of different tokens.
     """
     embedding = (vocabulary + 512 + 2 + 2) * width
     words = 2.0 * vocabulary * width * 0.15 * tokens
@@ -149,19 +187,42 @@ def bert(layers: int, width: int, tokens: int, vocabulary: int) -> tuple[Block, 
 
 
 def xlnet(layers: int, width: int, tokens: int, vocabulary: int) -> tuple[Block, ...]:
-    """XLNet, Yang et al. 2019, arXiv:1906.08237: large has 24 layers of width 1024, 360 M parameters.
+    """Return XLNet, Yang et al. 2019, arXiv:1906.08237.
 
-    One stream, as in fine-tuning; a fifth matrix for relative positions and their scores.
+    Large has 24 layers of width 1024, 360 M parameters. One stream, as in fine-tuning; a fifth matrix for relative
+    positions and their scores.
+
+    Parameters
+    ----------
+    layers
+        Number of layers.
+    width
+        Numbers of a token.
+    tokens
+        Tokens of a sequence.
+    vocabulary
+        Number of different tokens.
     """
     layer = 13 * width**2 + 14 * width
     return transformer(layers, width, tokens, layer, vocabulary * width + width, 0, 0.0, scores=3)
 
 
 def gpt(layers: int, width: int, tokens: int, vocabulary: int = 50257) -> tuple[Block, ...]:
-    """GPT-2, Radford et al. 2019: 48 layers of width 1600 on 1024 tokens, 1558 M parameters.
+    """Return a GPT: GPT-2, Radford et al. 2019, has 48 layers of width 1600 on 1024 tokens, 1558 M parameters.
 
-    GPT-3 6.7 B, Brown et al. 2020, arXiv:2005.14165, table 2.1: 32 layers of width 4096 on 2048 tokens. The output has the
-    weights of the embedding.
+    GPT-3 6.7 B, Brown et al. 2020, arXiv:2005.14165, table 2.1: 32 layers of width 4096 on 2048 tokens. The output has
+    the weights of the embedding.
+
+    Parameters
+    ----------
+    layers
+        Number of layers.
+    width
+        Numbers of a token.
+    tokens
+        Tokens of a sequence.
+    vocabulary
+        Number of different tokens.
     """
     embedding = (vocabulary + tokens) * width
     words = 2.0 * vocabulary * width * tokens
@@ -170,9 +231,10 @@ def gpt(layers: int, width: int, tokens: int, vocabulary: int = 50257) -> tuple[
 
 @dataclass(frozen=True)
 class Model:
-    """``blocks`` in order; ``samples`` a GPU and iteration, ``speed`` in FLOP/s, ``width`` bytes a number.
+    """A network with its batch and speed.
 
-    ``parts``: first blocks of the stages of mixed parallelism after the first one; None: balanced by compute.
+    ``blocks`` in order; ``samples`` a GPU and iteration; ``speed`` in FLOP/s; ``width`` bytes a number. ``parts``:
+    first blocks of the stages of mixed parallelism after the first one; None: balanced by compute.
     """
 
     title: str
@@ -196,16 +258,31 @@ MODELS: Mapping[str, Model] = {
 
 
 def zoo_profile(model: str, gpus: int, parallelism: str = "data", micro_batches: int | None = None) -> Profile:
-    """What an iteration of ``model`` costs on ``gpus`` GPUs; the batch is the model's samples a GPU x ``gpus``.
+    """Return the stage profile of a network on some GPUs; the batch is the model's samples a GPU x ``gpus``.
 
-    ``data``: one stage, ``gpus`` replicas. ``pipeline``: ``gpus`` stages of one replica, the slowest as fast as cuts between
-    blocks allow, then with the least traffic. ``mixed``: two to `MIXED_STAGES` stages (the parts of the model where it
-    names them), replicas such that the slowest stage is as fast as can be. A single GPU has one stage and no traffic.
-    Replicas always add up to ``gpus``. Complexity O(blocks^2 x stages).
+    ``data``: one stage, ``gpus`` replicas. ``pipeline``: ``gpus`` stages of one replica, the slowest as fast as cuts
+    between blocks allow, then with the least traffic. ``mixed``: two to `MIXED_STAGES` stages (the parts of the model
+    if it defines them), with replicas that make the slowest stage as fast as possible. A single GPU has one stage and
+    no traffic. Replicas always add up to ``gpus``. Complexity O(blocks^2 x stages).
 
-    Raises `InputError`: unknown model or parallelism (with near matches), ``gpus`` < 1, a pipeline of more stages than
-    blocks.
+    Parameters
+    ----------
+    model
+        Name of the network.
+    gpus
+        Number of GPUs.
+    parallelism
+        ``data``, ``pipeline`` or ``mixed``.
+    micro_batches
+        Micro-batches of an iteration; None: filling the pipeline costs nothing.
 
+    Raises
+    ------
+    InputError
+        Unknown model or parallelism (with near matches), ``gpus`` < 1, a pipeline of more stages than blocks.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> profile = osd.zoo_profile("vgg19", gpus=4, parallelism="pipeline")
     >>> len(profile.stages), profile.gpus

@@ -1,8 +1,8 @@
-"""Bandwidths between the GPUs of a cluster, as one job sees them: inside a node, and from node to node.
+"""Bandwidths between the GPUs of a cluster for one job: inside a node, and from node to node, in bytes a second.
 
-A GPU's share of its node's network interface is static, NIC bandwidth / GPUs of the node, so that the speed of a job never
-depends on other jobs: the model under the theorems on A-SRPT. (What contention adds where an instance states it:
-`optsched.speeds.interface_sharing`.) Bytes per second.
+A GPU's share of its node's network interface is constant, NIC bandwidth / GPUs of the node, so that the speed of a job
+never depends on other jobs: the model of the theorems on A-SRPT. (`optsched.speeds.interface_sharing` adds contention,
+if an instance states it.)
 """
 
 from __future__ import annotations
@@ -20,7 +20,10 @@ from optsched.problem.cluster import Cluster
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Of every node ``gpus`` i64[N], ``intra`` f64[N] between them (B_intra), ``cross`` f64[N] a GPU's part of the NIC."""
+    """Bandwidths of every node, in bytes a second.
+
+    ``gpus`` i64[N]; ``intra`` f64[N] between the GPUs of a node (B_intra); ``cross`` f64[N] a GPU's part of the NIC.
+    """
 
     gpus: npt.NDArray[np.int64]
     intra: Floats
@@ -28,10 +31,18 @@ class Network:
 
     @classmethod
     def of(cls, cluster: Cluster) -> Network:
-        """The network of a cluster.
+        """Return the network of a cluster.
 
-        `InputError` where a bandwidth is missing that traffic may need (nodes of several GPUs: inside; several nodes: the
-        NIC), or a GPU's share of the NIC is faster than the links inside the node, against the model.
+        Parameters
+        ----------
+        cluster
+            The cluster.
+
+        Raises
+        ------
+        InputError
+            A bandwidth is missing that traffic may need (nodes of several GPUs: inside; several nodes: the NIC), or a
+            GPU's share of the NIC is faster than the links inside the node, against the model.
         """
         intra, cross = [], []
         for group in cluster.nodes:
@@ -57,25 +68,31 @@ class Network:
 
     @cached_property
     def compute_time(self) -> Network:
-        """The same with infinitely fast interfaces."""
+        """The same network with infinitely fast interfaces."""
         return replace(self, cross=np.full(self.cross.size, np.inf))
 
     def bandwidth(self, m: int, n: int) -> float:
-        """Bytes/s between a GPU of node ``m`` and another one of node ``n``."""
+        """Return the bytes/s between two GPUs.
+
+        Parameters
+        ----------
+        m, n
+            Nodes of the two GPUs.
+        """
         return float(self.intra[m]) if m == n else float(min(self.cross[m], self.cross[n]))
 
     @property
     def fastest(self) -> float:
-        """The best bandwidth between any two GPUs."""
+        """Best bandwidth between any two GPUs."""
         shared = self.intra[self.gpus > 1]
         return max(float(shared.max()), self.fastest_cross) if shared.size else self.fastest_cross
 
     @property
     def fastest_cross(self) -> float:
-        """The best bandwidth between GPUs of different nodes."""
+        """Best bandwidth between GPUs of different nodes."""
         return float(np.sort(self.cross)[-2]) if self.cross.size > 1 else float(self.intra[0])
 
     @property
     def slowest(self) -> float:
-        """The worst bandwidth between any two GPUs."""
+        """Worst bandwidth between any two GPUs."""
         return float(self.cross.min()) if self.cross.size > 1 else float(self.intra[0])

@@ -1,8 +1,8 @@
-"""Two jobs on a GPU: how fast each runs, and when sharing pays.
+"""Two jobs on a GPU: the rate of each, and the input of the rules that share.
 
-**Rate model**: job A with sub-batch option o on a placement runs alone at pace_A seconds a unit of work (those of its
-duration, profile, table or scaling) times ``stretch`` (what its sub-steps cost, `optsched.problem.scaling`: T(m, s, r)
-/ T of its first option), and beside partners at that times max over its GPUs of xi_{A | partner there}.
+**Rate model**: job A with sub-batch option o on a placement takes pace_A seconds a unit of work alone (those of its
+duration, profile, table or scaling) times ``stretch`` (the cost of its sub-steps, `optsched.problem.scaling`: T(m, s,
+r) / T of its first option). Next to partners it takes that times the max over its GPUs of xi_{A | partner there}.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ Chain = tuple[SubBatch, ...]
 
 @dataclass(frozen=True, eq=False)
 class SharingRates:
-    """n jobs, O sub-batch options at most, K kinds of jobs.
+    """Arrays of n jobs, O sub-batch options at most, K kinds of jobs.
 
-    ``options`` i64[n] >= 1; ``steps`` i64[n, O] sub-steps; ``memory`` f64[n, O] bytes on each GPU; ``stretch``
-    f64[n, O, 2] >= 1, on one node and over several; ``kind`` i64[n]; ``xi`` f64[K, K] (inf: never together); ``alone``
-    f64[n] e_j, seconds alone with the first option at best; ``spans`` i64[n]: 1 where no node that suits the job could hold
-    its gang.
+    ``options`` i64[n] >= 1; ``steps`` i64[n, O] sub-steps; ``memory`` f64[n, O] bytes on each GPU; ``stretch`` f64[n,
+    O, 2] >= 1, on one node and over several; ``kind`` i64[n]; ``xi`` f64[K, K] (inf: never together); ``alone``
+    f64[n]: e_j, the fewest seconds alone with the first option; ``spans`` i64[n]: 1 if no node that suits the job
+    could hold its gang.
     """
 
     options: Ints
@@ -42,11 +42,19 @@ class SharingRates:
 
 
 def sharing_rates(instance: Instance) -> SharingRates:
-    """The arrays of an instance with interference. O(n + K^2), and O for jobs that are not alike.
+    """Return the arrays of an instance with interference. O(n + K^2), and O for each class of identical jobs.
 
-    `InputError` as `seconds_alone`.
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster, with interference.
+
+    Raises
+    ------
+    InputError
+        As in `optsched.speeds.duration.seconds_alone`.
     """
-    # a row of the tables for all jobs of one model that are alike; 0: nobody knows how their batches may be split
+    # a row of the tables for all identical jobs of one model; 0: the ways to split their batches are not known
     row, rows, chains = np.zeros(instance.n, dtype=np.int64), dict[Any, int](), list[tuple[JobSpeeds, int, Chain]]()
     for speeds in instance.speeds:
         for j in speeds.jobs.tolist():
@@ -61,10 +69,10 @@ def sharing_rates(instance: Instance) -> SharingRates:
     steps, memory, stretch = np.ones(shape, dtype=np.int64), np.zeros(shape), np.ones((*shape, 2))
     for k, (speeds, j, chain) in enumerate(chains, 1):
         memory[k] = chain[0].memory
-        for o, each in enumerate(chain):
-            steps[k, o], memory[k, o] = each.steps, each.memory
+        for o, option in enumerate(chain):
+            steps[k, o], memory[k, o] = option.steps, option.memory
             for spans in (False, True):
-                slower = speeds.split_seconds(j, each, spans) / speeds.split_seconds(j, chain[0], spans)
+                slower = speeds.split_seconds(j, option, spans) / speeds.split_seconds(j, chain[0], spans)
                 stretch[k, o, int(spans)] = max(slower, 1.0)
     names = list(dict.fromkeys(instance.kinds))
     position = {name: k for k, name in enumerate(names)}

@@ -1,16 +1,16 @@
-"""The scaling profiles that come with the package, and those in files of measurements.
+"""The built-in scaling profiles, and a reader of files of measurements.
 
 **Built in**: six applications of the Pollux artifact, as formulas. Names as in its workloads: ``bert``, ``cifar10``
-(ResNet-18), ``deepspeech2``, ``imagenet`` (ResNet-50), ``ncf``, ``yolov3``. Seconds and samples, on nodes of four GPUs, up
-to 16 of them.
+(ResNet-18), ``deepspeech2``, ``imagenet`` (ResNet-50), ``ncf``, ``yolov3``. Seconds and samples, on nodes of four
+GPUs, up to 16 of them.
 
-Source: measurements of petuum/adaptdl, branch osdi21-artifact (Apache-2.0): A. Qiao et al., "Pollux: Co-adaptive Cluster
-Scheduling for Goodput-Optimized Deep Learning", OSDI 2021. The parameters are a fit of the formula of
+Source: measurements of petuum/adaptdl, branch osdi21-artifact (Apache-2.0): A. Qiao et al., "Pollux: Co-adaptive
+Cluster Scheduling for Goodput-Optimized Deep Learning", OSDI 2021. The parameters are a fit of the formula of
 `optsched.problem.scaling` to them, to three or four digits. `optsched.speeds.scaling_fit` reproduces those of bert,
 deepspeech2 and yolov3, and those of imagenet but for ``within``; those of cifar10 and ncf are not the best by the same
 loss (12 % and 1 % above). The formula is coarse: half of the measured steps differ by more than 4 % (bert) to 9 %
-(cifar10) from it, one in ten by more than 16 % to 22 %, the worst by 37 % to 48 %. The measurements themselves, where
-one has the files: `read_scalings`.
+(cifar10) from it, one in ten by more than 16 % to 22 %, the worst by 37 % to 48 %. `read_scalings` uses the
+measurements themselves, from their files.
 
 **Files** (`read_scalings`): ``APP/placements.csv``, ``APP/scalability.csv`` and ``iterations.csv``.
 
@@ -22,8 +22,8 @@ APP/scalability.csv  num_nodes, num_replicas, local_bsz, step_time, sync_time
 iterations.csv       application, batch_size samples in all, iterations to completion; optional, no file of the artifact
 ===================  ==================================================================================================
 
-Original: the folder ``simulator/traces`` of petuum/adaptdl, branch osdi21-artifact (Apache-2.0), with APP one of its six
-applications; their files were read whole. A copy in one folder has ``traces__APP__placements.csv`` and
+Original: the folder ``simulator/traces`` of petuum/adaptdl, branch osdi21-artifact (Apache-2.0), with APP one of its
+six applications; their files were read whole. A copy in one folder has ``traces__APP__placements.csv`` and
 ``traces__APP__scalability.csv``. Others of the same layout are read alike.
 """
 
@@ -74,21 +74,21 @@ APPLICATIONS = {
 
 @cache
 def built_in_scalings() -> dict[str, Scaling]:
-    """The profiles by application.
+    """Return the built-in profiles by application.
 
-    ``iterations`` at batches of initial x 1, 2, 4, ... up to the largest: epochs x iterations of an epoch x initial / batch,
-    no loss of statistical efficiency (larger batches do need more samples; ``iterations.csv`` beside measurements says how
-    many). Memory is not stated. Copy before changing.
+    ``iterations`` at batches of initial x 1, 2, 4, ... up to the largest: epochs x iterations of an epoch x initial /
+    batch, without a loss of statistical efficiency (larger batches do need more samples; ``iterations.csv`` in a folder
+    of measurements states their number). Memory is not stated. The dictionary is shared: copy it before you change it.
     """
-    found = {}
-    for name, each in APPLICATIONS.items():
-        batches = [each.initial]
-        while 2 * batches[-1] < each.largest:
+    scalings = {}
+    for name, scaling in APPLICATIONS.items():
+        batches = [scaling.initial]
+        while 2 * batches[-1] < scaling.largest:
             batches.append(2 * batches[-1])
-        whole = each.epochs * each.iterations
-        iterations = tuple((batch, whole * each.initial / batch) for batch in (*batches, each.largest))
-        found[name] = Scaling(*each[:8], iterations=iterations)
-    return found
+        whole = scaling.epochs * scaling.iterations
+        iterations = tuple((batch, whole * scaling.initial / batch) for batch in (*batches, scaling.largest))
+        scalings[name] = Scaling(*scaling[:8], iterations=iterations)
+    return scalings
 
 
 # --- files --------------------------------------------------------------------------------------------------------------
@@ -98,14 +98,22 @@ LEGAL = f"a folder with APP/{PLACEMENTS} or traces__APP__{PLACEMENTS} files"
 
 
 def read_scalings(folder: str | os.PathLike[str]) -> dict[str, Scaling]:
-    """The measured scalings of a folder by application.
+    """Return the measured scalings of a folder by application.
 
-    The measurements decide; the formula beside them, for placements outside of what was measured, is the joint fit of
-    `optsched.speeds.scaling_fit`. ``most_local`` is the largest local batch that was measured, for yolov3 the 8 to which the
-    artifact limits it.
+    Placements that were not measured use a formula, the joint fit of `optsched.speeds.scaling_fit`. ``most_local`` is
+    the largest local batch that was measured; for yolov3 it is 8, the limit of the artifact.
 
-    Raises `InputError`: no such folder, no application in it, or one of two files of an application. `RowErrors`: all bad
-    rows of a file at once.
+    Parameters
+    ----------
+    folder
+        Folder with the files that the module describes.
+
+    Raises
+    ------
+    InputError
+        No such folder, no application in it, or only one of the two files of an application.
+    RowErrors
+        All bad rows of a file at once.
     """
     place = Path(folder)
     if not place.is_dir():
@@ -124,8 +132,8 @@ def read_scalings(folder: str | os.PathLike[str]) -> dict[str, Scaling]:
 def _scaling(file: Path, name: str, iterations: tuple[tuple[int, float], ...]) -> Scaling:
     numbers = {"local_bsz": 0, "step_time": 0, "sync_time": 0}
     placed = [row for _, row in _rows(file, {"placement": 1, **numbers})]
-    beside = file.with_name(file.name.removesuffix(PLACEMENTS) + SCALABILITY)
-    scaled = [row for _, row in _rows(beside, {"num_nodes": 1, "num_replicas": 1, **numbers})]
+    other_file = file.with_name(file.name.removesuffix(PLACEMENTS) + SCALABILITY)
+    scaled = [row for _, row in _rows(other_file, {"num_nodes": 1, "num_replicas": 1, **numbers})]
     with naming(file):
         measured = MeasuredSteps(
             tuple((int(row[0]), *row[1:]) for row in placed),  # type: ignore[misc]

@@ -1,21 +1,21 @@
 """Scaling profiles from measurements, by the formula of `optsched.problem.scaling`.
 
-**Where measurements separate computing from communication** (`joint_fit`): steps of m samples on each of r replicas over so
-many nodes take T seconds, of which C = T - sync are computing. As Pollux fits its jobs: alpha_c, beta_c, alpha_n, beta_n,
-alpha_r, beta_r >= 1e-8 and gamma in [1, 10] with the least
+**Measurements that separate computing from communication** (`joint_fit`): steps of m samples on each of r replicas
+over some nodes take T seconds, of which C = T - sync are computing. The fit is that of Pollux: alpha_c, beta_c,
+alpha_n, beta_n, alpha_r, beta_r >= 1e-8 and gamma in [1, 10] with the least
 
     rms(ln C^ - ln C) + rms(ln T^ - ln T) + prior (1e-3 (gamma - 1)^2 + 1e-2 ((beta_n / alpha_n)^2 + (beta_r / alpha_r)^2)),
 
-C^ = alpha_c + beta_c m and T^ = (C^^gamma + N^^gamma)^(1 / gamma) as in `optsched.problem.scaling`. ``prior`` 1 prefers
-little overlap and little loss by more replicas, which data on few replicas do not show; 0 fits the data alone. By damped
-Gauss-Newton steps in the logarithms of the parameters, at bounds by projection, from several overlaps.
+C^ = alpha_c + beta_c m and T^ = (C^^gamma + N^^gamma)^(1 / gamma) as in `optsched.problem.scaling`. ``prior`` 1
+prefers little overlap and little loss by more replicas, which data on few replicas do not determine; 0 fits the data alone.
+By damped Gauss-Newton steps in the logarithms of the parameters, at bounds by projection, from several overlaps.
 
 Source of the loss: petuum/adaptdl, branch osdi21-artifact (Apache-2.0): A. Qiao et al., Pollux, OSDI 2021.
 
-**Seconds of iterations alone** (`fit_scaling`) on more and more GPUs: T^ with m = ceil(batch / replicas). Without overlap
-(gamma = 1) it is linear in six seconds that cannot be negative: non-negative least squares of relative errors. gamma > 1 is
-taken where Akaike's criterion for few data (AICc) prefers it; the fit is then a bounded nonlinear one that starts from the
-linear one.
+**Seconds of iterations** (`fit_scaling`) on different numbers of GPUs, without a separation: T^ with m = ceil(batch /
+replicas). Without overlap (gamma = 1) it is linear in six seconds that cannot be negative: non-negative least squares
+of relative errors. gamma > 1 is used if Akaike's criterion for few data (AICc) prefers it; the fit is then a bounded
+nonlinear one that starts from the linear one.
 """
 
 from __future__ import annotations
@@ -47,7 +47,18 @@ class StepRows(NamedTuple):
 
 
 def step_rows(measured: MeasuredSteps) -> StepRows:
-    """The rows of measurements, placements before scalability."""
+    """Return the rows of measurements, placements before scalability.
+
+    Parameters
+    ----------
+    measured
+        The measurements.
+
+    Raises
+    ------
+    InputError
+        There are no rows, or a row whose sync takes the whole step.
+    """
     rows = [
         (len(str(name)), sum(map(int, str(name))), local, step, step - sync)
         for name, local, step, sync in measured.placements
@@ -60,7 +71,15 @@ def step_rows(measured: MeasuredSteps) -> StepRows:
 
 
 class JointFit:
-    """The joint fit: `loss` and gradient of it in x, the logarithms of six parameters and gamma."""
+    """The joint fit: its `loss` and gradient in x, the logarithms of six parameters and gamma.
+
+    Parameters
+    ----------
+    rows
+        Measured steps.
+    prior
+        Weight of the prior; 0 fits the data alone.
+    """
 
     def __init__(self, rows: StepRows, prior: float = 1.0) -> None:
         self._m, self._prior = rows.local, prior
@@ -70,7 +89,13 @@ class JointFit:
         self._targets = np.log(rows.computing), np.log(rows.step)
 
     def logs(self, x: Floats) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-        """(ln C^, ln T^) f64[rows] and their derivatives f64[7, rows]."""
+        """Return (ln C^, ln T^) f64[rows] and their derivatives f64[7, rows].
+
+        Parameters
+        ----------
+        x
+            Logarithms of six parameters, and gamma, f64[7].
+        """
         a_c, b_c, a_n, b_n, a_r, b_r = np.exp(x[:6])
         gamma = x[6]
         c = a_c + b_c * self._m
@@ -89,14 +114,20 @@ class JointFit:
         return (np.log(c), np.log(c) + np.log1p(q) / gamma), (in_c, in_t)
 
     def loss(self, x: Floats) -> float:
-        """The loss at x."""
+        """Return the loss at x.
+
+        Parameters
+        ----------
+        x
+            Logarithms of six parameters, and gamma, f64[7].
+        """
         return self._expanded(x)[0]
 
     def _expanded(self, x: Floats) -> tuple[float, Floats, Floats]:
         # The loss, its gradient f64[7], and the curvature f64[7, 7] of the squares in it.
-        found, slopes = self.logs(x)
+        fitted, slopes = self.logs(x)
         value, gradient, curvature = 0.0, np.zeros(7), np.zeros((7, 7))
-        for one, target, slope in zip(found, self._targets, slopes, strict=True):
+        for one, target, slope in zip(fitted, self._targets, slopes, strict=True):
             left = one - target
             rms = float(np.sqrt(np.mean(left**2)))
             weighted = slope / (left.size * max(rms, 1e-300))
@@ -116,9 +147,15 @@ class JointFit:
         return value, gradient, curvature
 
     def minimum(self, overlaps: Sequence[float] = (1.5, 4.0)) -> tuple[Floats, float]:
-        """(parameters in the order of `NAMES`, loss): the best from starts with these gammas."""
-        found = [self._descend(np.array([*np.log(START), overlap])) for overlap in overlaps]
-        value, x = min(found, key=lambda pair: pair[0])
+        """Return the best parameters, in the order of `NAMES`, and their loss.
+
+        Parameters
+        ----------
+        overlaps
+            gamma of the starts.
+        """
+        minima = [self._descend(np.array([*np.log(START), overlap])) for overlap in overlaps]
+        value, x = min(minima, key=lambda pair: pair[0])
         return np.array([*np.exp(x[:6]), x[6]]), value
 
     def _descend(self, x: Floats) -> tuple[float, Floats]:
@@ -147,9 +184,16 @@ class JointFit:
 
 
 def joint_fit(measured: MeasuredSteps, *, prior: float = 1.0) -> Scaling:
-    """The joint fit of measurements, as a scaling without them. O(rows) a step, some hundred steps.
+    """Return the joint fit of measurements, as a scaling without them. O(rows) a step, some hundred steps.
 
-    Parameters that no row bears on (no gang on one node, none over several) stay at their start.
+    Parameters that no row determines (no gang on one node, none over several) stay at their start.
+
+    Parameters
+    ----------
+    measured
+        The measurements.
+    prior
+        Weight of the prior; 0 fits the data alone.
     """
     parameters, _ = JointFit(step_rows(measured), prior).minimum()
     fitted: dict[str, Any] = dict(zip(NAMES, parameters.tolist(), strict=True))
@@ -159,25 +203,37 @@ def joint_fit(measured: MeasuredSteps, *, prior: float = 1.0) -> Scaling:
 # --- from seconds of iterations alone -----------------------------------------------------------------------------------
 
 UNITS = ("s", "s/sample", "s", "s/GPU", "s", "s/GPU", "")
-FIRST = (1, 0, 4, 2, 5, 3)  # of two numbers that the measurements do not separate, which is kept
+FIRST = (1, 0, 4, 2, 5, 3)  # order in which numbers are kept if the measurements do not separate them
 STARTS = (1.5, 3.0)  # gamma
-EXACT = 1e-24  # mean square of relative errors that is rounding
+EXACT = 1e-24  # mean square of relative errors due to rounding
 
 
 def fit_scaling(
     gpus: Sequence[int], batches: Sequence[int], seconds: Sequence[float], *, nodes: Sequence[int] | None = None
 ) -> Fitted[Scaling]:
-    """A scaling profile; one measurement: an iteration of ``batches[i]`` samples over ``gpus[i]`` GPUs took ``seconds[i]``.
+    """Fit a scaling profile to seconds of iterations.
+
+    Numbers that the measurements do not determine are 0. If communication was measured only on one node, or only over
+    several, it is assumed to cost the same elsewhere. ``notes`` state this.
 
     Parameters
     ----------
-    nodes : on how many nodes the GPUs were; None: on one, always.
+    gpus
+        GPUs of every measurement.
+    batches
+        Samples of its iteration.
+    seconds
+        Seconds of its iteration.
+    nodes
+        Nodes that held the GPUs; None: always one.
 
-    Numbers that the measurements do not determine are 0, but communication that was measured on one node alone, or over
-    several alone, is taken to cost the same elsewhere. ``notes`` say so.
+    Raises
+    ------
+    InputError
+        Lists of unequal length, invalid values, more nodes than GPUs, no measurement.
 
-    Raises `InputError`: lists of unequal length, values that are invalid, more nodes than GPUs, no measurement.
-
+    Examples
+    --------
     >>> import optsched as osd
     >>> gpus, batches = [1, 1, 2, 4, 8], [32, 64, 64, 128, 256]
     >>> fit = osd.fit_scaling(gpus, batches, [0.19, 0.35, 0.24, 0.26, 0.30])
@@ -196,15 +252,15 @@ def fit_scaling(
         raise InputError("invalid measurements", field="nodes", legal="some, and at most as many nodes as GPUs")
     over, inside, more = n > 1, (n == 1) & (r > 1), np.maximum(r - 2, 0)
     X = np.column_stack([np.ones_like(r), np.ceil(batch / r), over, over * more, inside, inside * more])
-    kept = _independent(X / T[:, None])
+    columns_kept = _independent(X / T[:, None])
     x, gamma, errors = np.zeros(6), 1.0, np.full(7, math.nan)
-    x[kept], spread = non_negative(X[:, kept] / T[:, None], np.ones_like(T), "more of them")
-    errors[kept], freedom = np.sqrt(np.diag(spread)), len(T) - len(kept)
+    x[columns_kept], spread = non_negative(X[:, columns_kept] / T[:, None], np.ones_like(T), "more of them")
+    errors[columns_kept], freedom = np.sqrt(np.diag(spread)), len(T) - len(columns_kept)
     if (r > 1).any() and freedom > 2:
-        other, overlap, spread = _overlapping(X, kept, T, x)
-        if _aicc(X, other, overlap, T, len(kept) + 1) < _aicc(X, x, 1.0, T, len(kept)):
+        other, overlap, spread = _overlapping(X, columns_kept, T, x)
+        if _aicc(X, other, overlap, T, len(columns_kept) + 1) < _aicc(X, x, 1.0, T, len(columns_kept)):
             x, gamma, freedom = other, overlap, freedom - 1
-            errors[[*kept, 6]] = np.sqrt(np.diag(spread))
+            errors[[*columns_kept, 6]] = np.sqrt(np.diag(spread))
     residuals = T - _seconds(X, x, gamma)
     sides = (over, "over several nodes", "on one"), (inside, "on one node", "over several")
     missing = "nothing was measured {}: communication is taken to cost there what it does {}"
@@ -212,7 +268,7 @@ def fit_scaling(
     notes = notes if len(notes) < 2 else ["no gang was measured: communication is taken to cost nothing"]
     x[2:4], x[4:] = x[2:4] if over.any() else x[4:], x[4:] if inside.any() else x[2:4]
     seen = (True, True, over.any(), over.any(), inside.any(), inside.any())
-    left = [name for c, name in enumerate(NAMES[:6]) if seen[c] and c not in kept]
+    left = [name for c, name in enumerate(NAMES[:6]) if seen[c] and c not in columns_kept]
     if left:
         notes.append(f"not identified by the measurements, taken to be 0: {', '.join(left)}")
     values: Any = [*x.tolist(), gamma]
@@ -221,18 +277,18 @@ def fit_scaling(
 
 
 def _independent(X: Floats) -> list[int]:
-    """The columns that the rows identify, the more important first, rising."""
-    kept: list[int] = []
+    """Return the columns that the rows identify, the more important first, rising."""
+    columns: list[int] = []
     for c in FIRST:
-        tried = X[:, [*kept, c]]
+        tried = X[:, [*columns, c]]
         scale = np.linalg.norm(tried, axis=0)
-        if scale.all() and np.linalg.matrix_rank(tried / scale) == len(kept) + 1:
-            kept.append(c)
-    return sorted(kept)
+        if scale.all() and np.linalg.matrix_rank(tried / scale) == len(columns) + 1:
+            columns.append(c)
+    return sorted(columns)
 
 
 def _seconds(X: Floats, x: Floats, gamma: float) -> Floats:
-    """T f64[n] by the formula; scaled by the larger part, since powers of small seconds leave the range of floats."""
+    """Return T f64[n] by the formula, scaled by the larger part: powers of small seconds leave the range of floats."""
     parts = np.array([X[:, :2] @ x[:2], X[:, 2:] @ x[2:]])
     larger = np.maximum(parts.max(axis=0), 1e-300)
     seconds: Floats = larger * ((parts / larger) ** gamma).sum(axis=0) ** (1 / gamma)
@@ -245,7 +301,7 @@ def _aicc(X: Floats, x: Floats, gamma: float, T: Floats, numbers: int) -> float:
 
 
 def _overlapping(X: Floats, kept: list[int], T: Floats, start: Floats) -> tuple[Floats, float, Floats]:
-    """(seconds f64[6], gamma, covariance of those ``kept`` and gamma): least squares of relative errors, gamma free."""
+    """Return (seconds f64[6], gamma, covariance of those ``kept`` and gamma) by least squares with gamma free."""
     from scipy.optimize import least_squares
 
     def spread(y: Floats) -> Floats:
@@ -259,5 +315,5 @@ def _overlapping(X: Floats, kept: list[int], T: Floats, start: Floats) -> tuple[
         close: Any = {"bounds": bounds, "x_scale": "jac", "xtol": 1e-15, "ftol": 1e-15, "gtol": 1e-15}
         return least_squares(lambda y: _seconds(X, spread(y), y[-1]) / T - 1, [*inner, gamma], **close)
 
-    found = min(map(fit, STARTS), key=lambda each: float(each.cost))
-    return spread(found.x), float(found.x[-1]), covariance(found.jac, found.fun, found.active_mask == 0)
+    best = min(map(fit, STARTS), key=lambda each: float(each.cost))
+    return spread(best.x), float(best.x[-1]), covariance(best.jac, best.fun, best.active_mask == 0)

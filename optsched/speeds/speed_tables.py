@@ -1,9 +1,10 @@
-"""The speeds of an instance as tables, few arrays of records, and what a unit of work takes by them, compiled.
+"""The speeds of an instance as tables, few arrays of records, and the time of a unit of work by them, compiled.
 
-A job runs at rate 1, at that of a row (by GPU type, together or spread), at what is known for its placement, or by the
-stages of its profile: the three forms of `optsched.problem.job_speeds`. Compiled functions get arrays one by one, at
-several words each: so what belongs together is one record. A placement is a list of entries (pool of GPUs, GPUs of it); of a
-job with stages pools are nodes, and the entries hold its replicas in order: the first k_0 GPUs hold stage 0, and so on.
+A job runs at rate 1, at that of a row (by GPU type, together or spread), at the speed known for its placement, or by
+the stages of its profile: the forms of `optsched.problem.job_speeds`. Numba passes arrays to compiled functions one by
+one, at several words each, so data that belongs together is one record. A placement is a list of entries (pool of
+GPUs, GPUs of it). For a job with stages pools are nodes, and the entries hold its replicas in order: the first k_0
+GPUs hold stage 0, and so on.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from optsched.speeds.iteration_times import DIGITS
 from optsched.speeds.network import Network
 from optsched.speeds.stage_graph import alpha_min, pair_bytes, pipeline_factor, ring_bytes
 
-# How a job gets its speed: ``profile`` its stages, else -1; ``row`` of `SpeedTables.seconds`, else -1, or `BY_PLACEMENT`
-# where `SpeedTables.known` says it from ``first`` up to ``last``.
+# The speed of a job: ``profile``, its stages, else -1; ``row`` of `SpeedTables.seconds`, else -1, or `BY_PLACEMENT` if
+# `SpeedTables.known` has it from ``first`` up to ``last``.
 JOB_SPEED = record(profile="int", row="int", first="int", last="int")
 NO_ROW, BY_PLACEMENT = -1, -2
 
-# What a pool of GPUs is: the type, and where it is a node the bandwidths inside and of a GPU's part of the interface.
+# A pool of GPUs: the type and, for a node, the bandwidths inside and of a GPU's part of the interface.
 PLACE = record(type="int", intra="real", cross="real")
 
 # Seconds of one placement: ``id`` > 0 its counts by node as digits, in the smallest of its rotations; -k all others on k
-# nodes. Of a job they rise with the id.
+# nodes. The records of a job rise with the id.
 KNOWN = record(id="int", seconds="real")
 
 # A stage graph: ``fastest`` alpha_min, ``factor`` 1 + (S-1)/m, its first stage and edge. One more closes the list.
@@ -40,13 +41,13 @@ PROFILE = record(fastest="real", factor="real", stage="int", edge="int")
 STAGE = record(compute="real", ring="real", inner="real", replicas="int")
 # Stages of the profile, from 0; ``pair`` w_uv bytes.
 EDGE = record(tail="int", head="int", pair="real")
-# Where groups (replicas of one stage on one node) are written while a placement is timed; ``first`` is the first group of
+# Scratch for groups (replicas of one stage on one node) while a placement is timed; ``first`` is the first group of
 # stage s, not of group s.
 GROUP = record(first="int", node="int", size="int")
 
 
 class SpeedTables(NamedTuple):
-    """n jobs, P pools of GPUs (nodes, where jobs have stages), K rows, T GPU types."""
+    """Speeds of n jobs on P pools of GPUs (nodes, if jobs have stages), with K rows and T GPU types."""
 
     jobs: Any  # JOB_SPEED[n]
     places: Any  # PLACE[P]
@@ -62,35 +63,53 @@ class SpeedTables(NamedTuple):
 
 
 def speed_tables(instance: Instance, pool_node: Ints | None = None) -> SpeedTables:
-    """The tables of an instance; ``pool_node`` i64[P]: the first node of every pool (default: a pool is a node).
+    """Return the tables of an instance.
 
-    Raises `InputError` when a profile is missing, or the cluster does not state the bandwidths that it needs.
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    pool_node
+        First node of every pool, i64[P]; default: a pool is a node.
+
+    Raises
+    ------
+    InputError
+        A profile is missing, or the cluster does not state the bandwidths that it needs.
     """
     tables = stage_tables(instance)
-    seconds, known = [np.zeros((2, 0, len(instance.cluster.gpu_types)))], list[tuple[int, float]]()
+    seconds, records = [np.zeros((2, 0, len(instance.cluster.gpu_types)))], list[tuple[int, float]]()
     for speeds in instance.speeds:
         for form in speeds.compiled():
             jobs, row = speeds.jobs[form.row >= 0], form.row[form.row >= 0]
             if isinstance(form, TypePaces):
-                tables.jobs["row"][jobs] = row + sum(each.shape[1] for each in seconds)
+                tables.jobs["row"][jobs] = row + sum(block.shape[1] for block in seconds)
                 seconds.append(form.seconds)
             elif isinstance(form, PlacementPaces):
                 listed = [
                     sorted([*by_id.items(), *((-k - 1, seconds) for k, seconds in enumerate(by_nodes))])
                     for by_id, by_nodes in zip(form.by_id, form.by_nodes, strict=True)
                 ]
-                ends = len(known) + np.cumsum([0, *map(len, listed)])
+                ends = len(records) + np.cumsum([0, *map(len, listed)])
                 tables.jobs["row"][jobs] = BY_PLACEMENT
                 tables.jobs["first"][jobs], tables.jobs["last"][jobs] = ends[row], ends[row + 1]
-                known += [pair for pairs in listed for pair in pairs]
+                records += [pair for pairs in listed for pair in pairs]
     node_type = instance.cluster.node_type if pool_node is None else instance.cluster.node_type[pool_node]
     places = tables.places if tables.places.size == node_type.size else np.zeros(node_type.size, dtype=PLACE)
     places["type"] = node_type
-    return tables._replace(places=places, seconds=np.concatenate(seconds, axis=1), known=np.array(known, dtype=KNOWN))
+    return tables._replace(places=places, seconds=np.concatenate(seconds, axis=1), known=np.array(records, dtype=KNOWN))
 
 
 def stage_tables(instance: Instance, *, compute_time: bool = False) -> SpeedTables:
-    """What they say of jobs with stages alone; ``compute_time``: with infinitely fast interfaces."""
+    """Return the tables of the jobs with stages only.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    compute_time
+        Assume infinitely fast interfaces.
+    """
     row, profiles = np.full(instance.n, -1, dtype=np.int64), list[Profile]()
     for speeds in instance.speeds:
         for form in speeds.compiled() if speeds.is_ordered else ():
@@ -104,7 +123,17 @@ def stage_tables(instance: Instance, *, compute_time: bool = False) -> SpeedTabl
 
 
 def tables_of(profiles: Sequence[Profile], of_job: Ints, network: Network | None) -> SpeedTables:
-    """The tables of ``profiles`` on a network (None where there are none); ``of_job`` i64[n]: of each job, -1 for none."""
+    """Return the tables of some profiles on a network.
+
+    Parameters
+    ----------
+    profiles
+        Stage profiles.
+    of_job
+        Profile of each job, i64[n]; -1: none.
+    network
+        Bandwidths; None if there are no profiles.
+    """
     nodes = 0 if network is None else int(network.gpus.size)
     widest = max((profile.gpus for profile in profiles), default=0)
     deepest = max((len(profile.stages) for profile in profiles), default=0)
@@ -117,11 +146,11 @@ def tables_of(profiles: Sequence[Profile], of_job: Ints, network: Network | None
         for profile in profiles:
             factor = pipeline_factor(profile.depth, profile.micro_batches)
             rows.append((alpha_min(profile, network), factor, len(stages), len(edges)))
-            replicas = [each.replicas for each in profile.stages]
-            for each, k in zip(profile.stages, replicas, strict=True):
-                stages.append((each.compute, ring_bytes(each.parameters, k), 4.0 * each.parameters / k, k))
+            replicas = [stage.replicas for stage in profile.stages]
+            for stage, k in zip(profile.stages, replicas, strict=True):
+                stages.append((stage.compute, ring_bytes(stage.parameters, k), 4.0 * stage.parameters / k, k))
             edges += [(s, u, pair_bytes(a, replicas[s], replicas[u])) for s, u, a in profile.edges]
-    rows.append((0.0, 0.0, len(stages), len(edges)))  # one more than there are
+    rows.append((0.0, 0.0, len(stages), len(edges)))  # closes the list
     return SpeedTables(
         jobs=jobs,
         places=places,
@@ -138,7 +167,19 @@ def tables_of(profiles: Sequence[Profile], of_job: Ints, network: Network | None
 
 @njit(**NESTED)
 def type_pace(t: SpeedTables, row: int, gpus: int, pool: Any, count: Any) -> float:
-    """Seconds a unit of work takes a gang of ``gpus`` on these entries: that of its slowest type, together or spread."""
+    """Return the seconds that a unit of work takes a gang: those of its slowest type, together or spread.
+
+    Parameters
+    ----------
+    t
+        Tables of speeds.
+    row
+        Row of the job.
+    gpus
+        GPUs of the gang.
+    pool, count
+        Entries of the placement: pool and GPUs.
+    """
     entries, left, apart = 0, gpus, False
     while left > 0:
         left -= count[entries]
@@ -152,7 +193,19 @@ def type_pace(t: SpeedTables, row: int, gpus: int, pool: Any, count: Any) -> flo
 
 @njit(**NESTED)
 def placement_pace(t: SpeedTables, job: int, gpus: int, pool: Any, count: Any) -> float:
-    """Seconds a unit of work takes ``job`` where its placement decides: those known for it, else for its number of nodes."""
+    """Return the seconds that a unit of work takes on a placement: as known for it, otherwise for its number of nodes.
+
+    Parameters
+    ----------
+    t
+        Tables of speeds.
+    job
+        Number of the job.
+    gpus
+        GPUs of the gang.
+    pool, count
+        Entries of the placement: pool and GPUs.
+    """
     entries, left = 0, gpus
     while left > 0:
         left -= count[entries]
@@ -189,7 +242,7 @@ def placement_pace(t: SpeedTables, job: int, gpus: int, pool: Any, count: Any) -
 
 @njit(**NESTED)
 def _find(t: SpeedTables, job: int, key: int) -> int:
-    # where the record of the job with this id is; -1: nowhere
+    # position of the record of the job with this id; -1: none
     low, high = t.jobs[job].first, t.jobs[job].last
     end = high
     while low < high:
@@ -231,7 +284,7 @@ def _groups(t: SpeedTables, p: int, node: Any, count: Any) -> None:
 @njit(**NESTED)
 def _wait(t: SpeedTables, p: int, s: int, m: int) -> float:
     # comm_v of a replica of stage s on node m.
-    total, here = 0.0, t.places[m]
+    total, place = 0.0, t.places[m]
     for e in range(t.profiles[p].edge, t.profiles[p + 1].edge):
         edge = t.edges[e]
         if edge.tail == s:
@@ -242,7 +295,7 @@ def _wait(t: SpeedTables, p: int, s: int, m: int) -> float:
             continue
         for g in range(t.groups[other].first, t.groups[other + 1].first):
             n = t.groups[g].node
-            bandwidth = here.intra if n == m else min(here.cross, t.places[n].cross)
+            bandwidth = place.intra if n == m else min(place.cross, t.places[n].cross)
             total += edge.pair * t.groups[g].size / bandwidth
     return total
 
@@ -262,11 +315,20 @@ def _ring(t: SpeedTables, p: int, s: int) -> float:
     return float(stage.ring / (slowest if crosses else t.places[one].intra))
 
 
-@njit(**KERNEL)  # methods in Python ask, too
+@njit(**KERNEL)  # also called from Python
 def profile_pace(t: SpeedTables, p: int, node: Any, count: Any) -> float:
-    """alpha of profile ``p`` on entries (``node``, ``count``) that hold its replicas in order. Seconds an iteration.
+    """Return alpha of a stage profile, in seconds an iteration.
 
     Complexity O(edges x groups of a stage^2); equal, up to rounding, to `optsched.speeds.stage_graph.iteration_time`.
+
+    Parameters
+    ----------
+    t
+        Tables of speeds.
+    p
+        Number of the profile.
+    node, count
+        Entries of the placement: node and GPUs, which hold the replicas in order.
     """
     _groups(t, p, node, count)
     slowest, ring = 0.0, 0.0
@@ -283,16 +345,36 @@ def profile_pace(t: SpeedTables, p: int, node: Any, count: Any) -> float:
 
 @njit(**KERNEL)
 def pace(t: SpeedTables, job: int, gpus: int, pool: Any, count: Any) -> float:
-    """Seconds a unit of work of ``job`` takes on these entries: 1 for a job with a duration."""
-    own = t.jobs[job]
-    if own.profile >= 0:
-        return float(profile_pace(t, own.profile, pool, count))
-    if own.row >= 0:
-        return float(type_pace(t, own.row, gpus, pool, count))
-    return float(placement_pace(t, job, gpus, pool, count)) if own.row == BY_PLACEMENT else 1.0
+    """Return the seconds that a unit of work of a job takes on a placement; 1 for a job with a duration.
+
+    Parameters
+    ----------
+    t
+        Tables of speeds.
+    job
+        Number of the job.
+    gpus
+        GPUs of the gang.
+    pool, count
+        Entries of the placement: pool and GPUs.
+    """
+    speed = t.jobs[job]
+    if speed.profile >= 0:
+        return float(profile_pace(t, speed.profile, pool, count))
+    if speed.row >= 0:
+        return float(type_pace(t, speed.row, gpus, pool, count))
+    return float(placement_pace(t, job, gpus, pool, count)) if speed.row == BY_PLACEMENT else 1.0
 
 
 @njit(**NESTED)
 def is_timed(t: SpeedTables, job: int) -> bool:
-    """Does a unit of work of ``job`` take a second anywhere?"""
+    """Return True if a unit of work of a job takes a second anywhere.
+
+    Parameters
+    ----------
+    t
+        Tables of speeds.
+    job
+        Number of the job.
+    """
     return bool(t.jobs[job].profile < 0 and t.jobs[job].row == NO_ROW)

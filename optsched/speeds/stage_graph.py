@@ -1,15 +1,16 @@
-"""How long one iteration of distributed training takes on a placement: pipeline stages, replicas, ring all-reduce.
+"""Time of one iteration of distributed training on a placement: pipeline stages, replicas, ring all-reduce.
 
-Every term is a function of its own (bytes, seconds); jobs as in Luo et al., INFOCOM 2025, the terms are this project's:
+Every term is a function (bytes, seconds). Jobs are those of Luo et al., INFOCOM 2025; the terms are this project's:
 
 * between neighbouring stages every pair of replicas carries ``w = 2 a / (k_s k_u)`` bytes (activations and gradients);
 * the ring all-reduce of a stage moves ``2 (k-1)/k h`` bytes a replica, at the speed of the slowest link on the ring;
 * a replica waits for its traffic, ``comm_v``; a stage is as slow as its slowest replica;
 * ``alpha = (1 + (S-1)/m) max_s (t_s + comm_s) + max_s AR_s`` with m micro-batches on S stages (m = infinity: factor 1).
 
-**Monotone**: moving a pair from one node to two never lowers alpha, because a GPU's share of the NIC is never faster than
-the links inside a node. Hence ``alpha_min <= alpha <= alpha_max`` on every placement, and `best_pace` is the least of one
-job alone. This is the readable reference; the compiled form of the same terms is `optsched.speeds.speed_tables`.
+**Monotone**: moving a pair from one node to two never lowers alpha, because a GPU's share of the NIC is never faster
+than the links inside a node. Hence ``alpha_min <= alpha <= alpha_max`` on every placement; `best_pace` is the least
+alpha of a job alone. This is the readable reference; the compiled form of the same terms is
+`optsched.speeds.speed_tables`.
 """
 
 from __future__ import annotations
@@ -25,28 +26,60 @@ from optsched.speeds.network import Network
 if TYPE_CHECKING:
     import networkx as nx
 
-ROUNDING = 1 - 1e-13  # a bound must not exceed what the same terms, added in another order, come to
+ROUNDING = 1 - 1e-13  # a bound must not exceed the same terms added in another order
 TRIED = 3000  # mappings and parts of mappings that are timed for one job: about a tenth of a second
 FALLS = 1 - 1e-12  # shorter by more than rounding
 
 
 def pair_bytes(activations: float, replicas: int, next_replicas: int) -> float:
-    """w_uv = 2 a / (k_s k_u): bytes an iteration between two replicas of neighbouring stages, both ways."""
+    """Return w_uv = 2 a / (k_s k_u): bytes an iteration between two replicas of neighbouring stages, both ways.
+
+    Parameters
+    ----------
+    activations
+        Bytes a that leave the stage in an iteration.
+    replicas, next_replicas
+        Replicas of the two stages.
+    """
     return 2.0 * activations / (replicas * next_replicas)
 
 
 def ring_bytes(parameters: float, replicas: int) -> float:
-    """V_s = 2 (k-1)/k h: bytes that every replica of a stage sends and receives in a ring all-reduce; 0 for k = 1."""
+    """Return V_s = 2 (k-1)/k h: bytes that every replica sends and receives in a ring all-reduce; 0 for k = 1.
+
+    Parameters
+    ----------
+    parameters
+        Bytes h of the stage's parameters.
+    replicas
+        Replicas k of the stage.
+    """
     return 2.0 * (replicas - 1) / replicas * parameters
 
 
 def pipeline_factor(depth: int, micro_batches: int | None) -> float:
-    """1 + (S-1)/m: what filling and draining the pipeline costs; 1 for infinitely many micro-batches."""
+    """Return 1 + (S-1)/m: the cost of filling and draining the pipeline; 1 for infinitely many micro-batches.
+
+    Parameters
+    ----------
+    depth
+        Number S of stages one after the other.
+    micro_batches
+        Micro-batches m of an iteration; None: infinitely many.
+    """
     return 1.0 if micro_batches is None else 1.0 + (depth - 1) / micro_batches
 
 
 def stage_graph(profile: Profile) -> nx.DiGraph:
-    """Stages with ``replicas``, ``compute`` (s), ``ring`` (bytes); edges with ``activations`` and ``pair`` (bytes)."""
+    """Return the graph of stages.
+
+    Nodes have ``replicas``, ``compute`` (s) and ``ring`` (bytes); edges have ``activations`` and ``pair`` (bytes).
+
+    Parameters
+    ----------
+    profile
+        The stage profile.
+    """
     import networkx as nx  # imported where it is used: it takes longer than most runs
 
     graph = nx.DiGraph()
@@ -54,15 +87,27 @@ def stage_graph(profile: Profile) -> nx.DiGraph:
         ring = ring_bytes(stage.parameters, stage.replicas)
         graph.add_node(s, replicas=stage.replicas, compute=stage.compute, ring=ring, parameters=stage.parameters)
     for s, u, a in profile.edges:
-        here, there = profile.stages[s].replicas, profile.stages[u].replicas
-        graph.add_edge(s, u, activations=a, pair=pair_bytes(a, here, there))
+        tail_replicas, head_replicas = profile.stages[s].replicas, profile.stages[u].replicas
+        graph.add_edge(s, u, activations=a, pair=pair_bytes(a, tail_replicas, head_replicas))
     return graph
 
 
 def iteration_time(profile: Profile, network: Network, nodes: Sequence[int]) -> float:
-    """alpha of a placement: ``nodes[q]`` is the node of replica q, stage after stage. Seconds.
+    """Return alpha of a placement, in seconds. Complexity O(pairs of neighbouring replicas).
 
-    Complexity O(pairs of neighbouring replicas). `InputError` when there is not one node a replica.
+    Parameters
+    ----------
+    profile
+        The stage profile.
+    network
+        Bandwidths of the cluster.
+    nodes
+        Node of every replica, stage after stage.
+
+    Raises
+    ------
+    InputError
+        There is not one node a replica.
     """
     check_legal(len(nodes) == profile.gpus, "nodes", len(nodes), f"one node for each of {profile.gpus} replicas")
     graph, left = stage_graph(profile), iter(nodes)
@@ -72,7 +117,7 @@ def iteration_time(profile: Profile, network: Network, nodes: Sequence[int]) -> 
         ties = [(u, graph.edges[s, u]["pair"]) for u in graph.successors(s)]
         ties += [(u, graph.edges[u, s]["pair"]) for u in graph.predecessors(s)]
         neighbours = [(node, pair) for u, pair in ties for node in places[u]]
-        # comm_v: what a replica on a node waits for its neighbours
+        # comm_v: seconds that a replica on a node waits for its neighbours
         wait = max(sum(size / network.bandwidth(node, other) for other, size in neighbours) for node in places[s])
         slowest = max(slowest, data["compute"] + wait)
         if len(places[s]) > 1:  # AR_s: the slowest link of the ring sets its pace
@@ -82,16 +127,31 @@ def iteration_time(profile: Profile, network: Network, nodes: Sequence[int]) -> 
 
 
 def alpha_max(profile: Profile, network: Network) -> float:
-    """No placement is slower: all traffic at the slowest bandwidth of the cluster (every replica on its own node)."""
+    """Return an upper bound on alpha: all traffic at the slowest bandwidth, every replica on its own node.
+
+    Parameters
+    ----------
+    profile
+        The stage profile.
+    network
+        Bandwidths of the cluster.
+    """
     return _with_cuts(profile, network.slowest, network.slowest)
 
 
 def alpha_min(profile: Profile, network: Network) -> float:
-    """No placement is faster. Exact when the gang fits on one of alike nodes; else some tie must cross, the cheapest does.
+    """Return a lower bound on alpha of all placements.
 
-    A gang that no node can hold cuts a ring or a pair of neighbouring replicas (unless its stages are not connected); a
-    stage larger than any node has its ring cut in any case. By monotonicity alpha is at least the smallest value with only
-    such a cut.
+    It is exact if the gang fits on one node and all nodes are alike. A gang that no node can hold cuts a ring or a
+    pair of neighbouring replicas (unless its stages are not connected); a stage larger than any node has its ring cut
+    in any case. By monotonicity alpha is at least the smallest value with only such a cut, the cheapest.
+
+    Parameters
+    ----------
+    profile
+        The stage profile.
+    network
+        Bandwidths of the cluster.
     """
     largest = int(network.gpus.max())
     inside, across = network.fastest, network.fastest_cross
@@ -129,7 +189,7 @@ def _with_cuts(
 
 
 class Node(NamedTuple):
-    """Bytes/s between its GPUs, of a GPU's part of its network interface, and its GPUs."""
+    """Bandwidths of a node in bytes/s, between its GPUs and of a GPU's part of the interface, and its number of GPUs."""
 
     intra: float
     cross: float
@@ -137,11 +197,12 @@ class Node(NamedTuple):
 
 
 class _Search:
-    """S stages on N nodes; ``count[s][m]`` replicas of stage s on node m, ``free[m]`` GPUs left.
+    """Search for the best mapping of S stages to N nodes.
 
-    Depth first over the replicas, stage after stage; alike replicas take nodes in ascending order, of alike empty nodes only
-    the first is tried, and a branch ends when the replicas placed so far already take as long as the best mapping known:
-    what is not placed only adds traffic.
+    ``count[s][m]``: replicas of stage s on node m. ``free[m]``: GPUs left. The search goes depth first over the
+    replicas, stage after stage. Identical replicas take nodes in ascending order, and of identical empty nodes only
+    the first is tried. A branch ends when the replicas placed so far take as long as the incumbent: unplaced replicas
+    only add traffic.
     """
 
     def __init__(self, profile: Profile, nodes: Sequence[Node], fastest: float) -> None:
@@ -160,7 +221,7 @@ class _Search:
         self.best, self.goal, self.tried = float("inf"), fastest / FALLS, 0
 
     def place(self, s: int, q: int, least: int) -> None:
-        """Replica ``q`` of stage ``s`` and all after it, this one on node ``least`` or a later one."""
+        """Place replica ``q`` of stage ``s``, on node ``least`` or a later one, and all replicas after it."""
         if s == len(self.replicas):
             self.best = self.pace()
             return
@@ -170,7 +231,7 @@ class _Search:
         for m in range(least, len(self.nodes)):
             if self.best <= self.goal or self.tried > TRIED:
                 return
-            # alike nodes are adjacent: of those that hold nothing the first will do
+            # identical nodes are adjacent: of the empty ones only the first is tried
             double = m > 0 and self.held[m] == 0 == self.held[m - 1] and self.nodes[m] == self.nodes[m - 1]
             if self.free[m] == 0 or double:
                 continue
@@ -188,11 +249,11 @@ class _Search:
             del self.count[s][m]
 
     def pace(self) -> float:
-        """Seconds of an iteration as far as replicas are placed."""
+        """Return the seconds of an iteration of the replicas placed so far."""
         slowest, ring = 0.0, 0.0
-        for s, here in enumerate(self.count):
-            if here:
-                slowest = max(slowest, self.compute[s] + max(self._wait(s, m) for m in here))
+        for s, nodes in enumerate(self.count):
+            if nodes:
+                slowest = max(slowest, self.compute[s] + max(self._wait(s, m) for m in nodes))
                 ring = max(ring, self._ring(s))
         return self.factor * slowest + ring
 
@@ -211,10 +272,23 @@ class _Search:
 
 
 def best_pace(profile: Profile, nodes: Sequence[tuple[Node, int]], fastest: float) -> float | None:
-    """Seconds of an iteration of ``profile`` alone on its best mapping to empty ``nodes``: different ones, how many of each.
+    """Return the seconds of an iteration of a profile alone on its best mapping to empty nodes.
 
-    ``fastest``: no mapping takes less, so that the search ends where one takes no more. None when `TRIED` mappings, and
-    parts of mappings, were not enough to prove which is the best. A stage of one replica has no ring.
+    A stage of one replica has no ring.
+
+    Parameters
+    ----------
+    profile
+        The stage profile.
+    nodes
+        (node, number of such nodes) of different nodes.
+    fastest
+        Lower bound on all mappings; the search stops at a mapping that attains it.
+
+    Returns
+    -------
+    float or None
+        None if `TRIED` mappings, and parts of mappings, were not enough to prove the optimum.
     """
     search = _Search(profile, [node for node, n in nodes for _ in range(min(n, profile.gpus))], fastest)
     search.place(0, 0, 0)

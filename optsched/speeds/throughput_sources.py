@@ -1,7 +1,7 @@
-"""Throughput tables: Gavel's JSON, the table that is built in, and the rules that fill what a table leaves out.
+"""Throughput tables: Gavel's JSON, the built-in table, and the rules that fill the gaps of a table.
 
-**Rate model**: job j of a job type runs on its g_j GPUs of one type at the iterations/s of the table, ``together`` on one
-node and ``spread`` over several; on mixed types at the rate of the slowest. Placement matters in no other way.
+**Rate model**: job j of a job type runs on its g_j GPUs of one type at the iterations/s of the table, ``together`` on
+one node and ``spread`` over several; on mixed types at the rate of the slowest. Placement has no other effect.
 
 **Rules for gaps** (`completed`), in this order for every job type, gang size and GPU type:
 
@@ -14,22 +14,22 @@ node and ``spread`` over several; on mixed types at the rate of the slowest. Pla
    about another.
 
 Source of the built-in table: simulation_throughputs.json of stanford-futuredata/gavel (MIT), D. Narayanan et al.,
-"Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads", OSDI 2020, to two decimals, without pairs.
-That file was read whole as published.
-Known oddities of these measurements: Recommendation is slower on V100 than on P100; V100 rates of 4 and 8 GPUs are noisy
-(LM: 4 below 2, 8 far above linear). ResNet-50 (batch size 128) does not fit on several K80.
+"Heterogeneity-Aware Cluster Scheduling Policies for Deep Learning Workloads", OSDI 2020, to two decimals, without
+pairs. That file was read whole as published. Known oddities of these measurements: Recommendation is slower on V100
+than on P100; V100 rates of 4 and 8 GPUs are noisy (LM: 4 below 2, 8 far above linear). ResNet-50 (batch size 128) does
+not fit on several K80.
 
-**Public specifications of GPU types** (`DEVICES`), which unknown throughputs are scaled by. Of one GPU as a scheduler sees
-it (one GK210 of the two on a K80 board). ``fp32`` and ``tensor``: peak TFLOP/s in single precision, and of dense FP16
-products on tensor cores that accumulate in FP32, without sparsity; ``memory`` GB, ``bandwidth`` GB/s. Two types that both
-state ``tensor`` compare by it, since training from Volta on runs there; any others by ``fp32``. A scaled throughput is a
-guess: real ratios follow memory bandwidth, batch size and kernels, too (an H100 trains a V100's job perhaps four times as
-fast, not eight).
+**Public specifications of GPU types** (`DEVICES`), which unknown throughputs are scaled by. Of one GPU as a scheduler
+sees it (one GK210 of the two on a K80 board). ``fp32`` and ``tensor``: peak TFLOP/s in single precision, and of dense
+FP16 products on tensor cores that accumulate in FP32, without sparsity; ``memory`` GB, ``bandwidth`` GB/s. Two types
+that both state ``tensor`` compare by it, since training from Volta on runs there; any others by ``fp32``. A scaled
+throughput is a guess: real ratios follow memory bandwidth, batch size and kernels, too (an H100 trains a V100's job
+perhaps four times as fast, not eight).
 
-**Sources**: NVIDIA's data sheets of K80, P100 (PCIe; ``fp32`` between PCIe and SXM2), V100 (SXM2, 16 GB), A100 (SXM, 80 GB),
-H100 (SXM: 1,979 TFLOP/s with sparsity, half of it dense), L40S, T4, T400, RTX A2000; of Titan RTX and RTX 3090 the product
-pages; of RTX 4090 the Ada architecture's whitepaper. T4, Titan RTX, RTX 3090 and RTX A2000 have tensor cores whose peak is
-left out: HadarE's mixes are of such cards, and their rates are scaled by FP32.
+**Sources**: NVIDIA's data sheets of K80, P100 (PCIe; ``fp32`` between PCIe and SXM2), V100 (SXM2, 16 GB), A100 (SXM,
+80 GB), H100 (SXM: 1,979 TFLOP/s with sparsity, half of it dense), L40S, T4, T400, RTX A2000; of Titan RTX and RTX 3090
+the product pages; of RTX 4090 the Ada architecture's whitepaper. T4, Titan RTX, RTX 3090 and RTX A2000 have tensor
+cores whose peak is left out: HadarE's mixes are of such cards, and their rates are scaled by FP32.
 """
 
 from __future__ import annotations
@@ -52,22 +52,32 @@ from optsched.registry import check_known
 
 SPREAD_SUFFIX = "_unconsolidated"
 KEY_LEGAL = "\"('model (batch size n)', number of GPUs)\""
-LONGEST_KEY = 300  # characters; what is longer is no key
+LONGEST_KEY = 300  # characters; a longer text is no key
 NAMED = 6  # derived rates that a note names one by one
 
 Say = Callable[[str], None]
 
 
 def read_throughputs(path: str | os.PathLike[str]) -> Throughputs:
-    """The table in a file of Gavel's form.
+    """Read a throughput table in Gavel's form.
 
-    ``{worker type: {key: {"null": rate alone, other key: [rate, rate of the other]}}}`` with keys
-    ``"('model (batch size n)', number of GPUs)"``. The worker type ``v100_unconsolidated`` holds the rates of ``v100``
-    spread over nodes; where only those are given they hold on one node, too. Pairs spread over nodes are checked, not kept.
+    ``{worker type: {key: {"null": rate alone, other key: [rate, rate of the other]}}}`` with keys ``"('model (batch
+    size n)', number of GPUs)"``. The worker type ``v100_unconsolidated`` holds the rates of ``v100`` spread over
+    nodes; if only those are given, they are also used for one node. Pairs spread over nodes are checked, not kept.
 
-    Raises `InputError` naming file, worker type and key, value and what is legal: for a key that is none, a rate that is
-    negative, not finite or no number, a file that is no such document.
+    Parameters
+    ----------
+    path
+        Path of the file.
 
+    Raises
+    ------
+    InputError
+        The file is not such a document, a key is invalid, or a rate is negative, not finite or no number. The message
+        states file, worker type, key, value and the legal values.
+
+    Examples
+    --------
     >>> import json, optsched as osd
     >>> with open("rates.json", "w") as file:
     ...     json.dump({"v100": {"('lm', 1)": {"null": 12.5}}}, file)
@@ -123,7 +133,10 @@ def _gang(text: str, where: str) -> Gang:
 
 @cache
 def built_in() -> Throughputs:
-    """26 job types on K80, P100 and V100, gangs of 1, 2, 4 and 8 GPUs; see the module for source and oddities."""
+    """Return the built-in table: 26 job types on K80, P100 and V100, gangs of 1, 2, 4 and 8 GPUs.
+
+    The module states its source and oddities.
+    """
     text = (resources.files("optsched.speeds") / "gavel_throughputs.csv").read_text(encoding="utf-8")
     rows = csv.DictReader(line for line in text.splitlines() if not line.startswith("#"))
     entries = {}
@@ -141,19 +154,31 @@ def completed(
     strict: bool = False,
     say: Say | None = None,
 ) -> Throughputs:
-    """The table with a row for every wanted gang on every GPU type, gaps filled by the rules of this module.
+    """Return a table with a row for every wanted gang on every GPU type, gaps filled by the rules of this module.
 
     Parameters
     ----------
-    wanted : (job type, gang size) of the jobs; repeated ones count once.
-    gpu_types : GPU types of the cluster.
-    strict : refuse to derive anything.
-    say : takes one line per rule that was used, naming what it derived.
+    table
+        Throughputs; its rows are kept.
+    wanted
+        (job type, gang size) of the jobs; repeated ones count once.
+    gpu_types
+        GPU types of the cluster.
+    strict
+        Refuse to derive anything.
+    say
+        Called with a line for every rule used, which lists the derived rows.
 
-    Returns the rows of ``table`` and the derived ones (``measured`` False).
+    Returns
+    -------
+    Throughputs
+        The rows of ``table`` and the derived ones (``measured`` False).
 
-    Raises `InputError`: a job type that is not in the table; a GPU type whose performance is needed and not known; a gang
-    whose throughput is zero on every GPU type; with ``strict`` the first row that is missing.
+    Raises
+    ------
+    InputError
+        A job type that is not in the table; a GPU type whose performance is needed and not known; a gang
+        whose throughput is zero on every GPU type; with ``strict`` the first row that is missing.
     """
     gaps = _Gaps(table, strict)
     types = tuple({gpu.casefold(): gpu for gpu in gpu_types}.values())
@@ -181,7 +206,7 @@ class _Gaps:
         self._table = table
         self._strict = strict
         self._sizes: list[tuple[str, str, int]] = []  # rule 2
-        self._types: dict[tuple[str, str], list[Gang]] = {}  # rule 3: (GPU type, the one it is scaled from)
+        self._types: dict[tuple[str, str], list[Gang]] = {}  # rule 3: (GPU type, type from which it is scaled)
 
     def rate(self, job_type: str, gpu: str, gpus: int) -> Throughput:
         known = self._table.get(job_type, gpu, gpus)
@@ -195,7 +220,7 @@ class _Gaps:
         if grown is not None:
             self._sizes.append((job_type, gpu, gpus))
             return grown
-        performance_ratio(gpu)  # says what is wrong with it
+        performance_ratio(gpu)  # raises if the type is not known
         rates: dict[str, Throughput] = {}
         ranked: list[tuple[bool, bool, float, float, str]] = []
         unknown: str | None = None
@@ -204,7 +229,7 @@ class _Gaps:
             rate = exact or self._grown(job_type, other, gpus)
             if rate is None or not rate.fits:
                 continue
-            if not is_known(other):  # a table may hold types that nobody can scale from, beside others
+            if not is_known(other):  # a table may hold types without known performance, which cannot be scaled from
                 unknown = other
                 continue
             rates[other], ratio = rate, performance_ratio(gpu, other)
@@ -220,8 +245,8 @@ class _Gaps:
     def _grown(self, job_type: str, gpu: str, gpus: int) -> Throughput | None:
         # None: the table has no row of the job type for that GPU type
         sizes = self._table.gang_sizes(job_type, gpu)
-        known = self._table.get(job_type, gpu, sizes[0]) if sizes else None
-        return None if known is None else _times(known, gpus / sizes[0])
+        row = self._table.get(job_type, gpu, sizes[0]) if sizes else None
+        return None if row is None else _times(row, gpus / sizes[0])
 
     def notes(self) -> list[str]:
         lines = []
@@ -254,7 +279,7 @@ def _some(names: list[str]) -> str:
 
 @dataclass(frozen=True)
 class Device:
-    """One GPU: see the module; ``tensor`` 0: none, or left out."""
+    """Specification of one GPU, as in the module; ``tensor`` 0: none, or left out."""
 
     fp32: float
     memory: float
@@ -290,7 +315,13 @@ _BY_PLAIN_NAME = {_plain(gpu): device for gpu, device in DEVICES.items()}
 
 
 def is_known(gpu: str) -> bool:
-    """Is it in the list? Case, blanks and ``-``, ``_`` do not matter."""
+    """Return True if a GPU type is in the list; case, blanks, ``-`` and ``_`` are ignored.
+
+    Parameters
+    ----------
+    gpu
+        GPU type.
+    """
     return _plain(gpu) in _BY_PLAIN_NAME
 
 
@@ -301,11 +332,28 @@ def _device(gpu: str) -> Device:
 
 
 def compares_by_tensor(gpu: str, other: str) -> bool:
-    """Do both state the peak of their tensor cores?"""
+    """Return True if both GPU types state the peak of their tensor cores.
+
+    Parameters
+    ----------
+    gpu, other
+        GPU types.
+    """
     return _device(gpu).tensor > 0 and _device(other).tensor > 0
 
 
 def performance_ratio(gpu: str, other: str = "V100") -> float:
-    """How many times as fast as ``other`` a GPU type is at its peak; `InputError` for a type that is not in the list."""
+    """Return the peak speed of a GPU type divided by that of another.
+
+    Parameters
+    ----------
+    gpu, other
+        GPU types.
+
+    Raises
+    ------
+    InputError
+        A type is not in the list.
+    """
     one, two = _device(gpu), _device(other)
     return one.tensor / two.tensor if compares_by_tensor(gpu, other) else one.fp32 / two.fp32

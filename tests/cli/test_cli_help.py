@@ -14,6 +14,7 @@ import pytest
 from optsched.bounds.certificate import KINDS as CERTIFICATES
 from optsched.classes import CLASSES
 from optsched.cli.catalogue import catalogue
+from optsched.cli.catalogue_entry import described_parameters, description
 from optsched.cli.completion import names
 from optsched.cli.listed_kinds import KINDS
 from optsched.cli.options import DEFAULT_POLICIES
@@ -123,7 +124,42 @@ def test_a_parameter_has_its_default_and_what_is_legal(
     out: Any, kind: str, name: str, parameter: str, default: str, legal: str
 ) -> None:
     (entry,) = json.loads(out("list", kind, name, "--json"))[kind]
-    assert {"name": parameter, "default": default, "meaning": legal} in entry["parameters"]
+    shown = {shown["name"]: shown for shown in entry["parameters"]}[parameter]
+    assert shown["default"] == default
+    assert shown["meaning"] == legal or shown["meaning"].endswith(f" ({legal})")
+
+
+def test_a_parameter_shows_its_description_from_the_docstring(out: Any) -> None:
+    (entry,) = json.loads(out("list", "policies", "srtf", "--json"))["policies"]
+    (restart,) = entry["parameters"]
+    assert restart["meaning"] == "Overhead of every resumption, in seconds (a finite number of seconds >= 0)"
+    assert "Parameters" not in entry["about"]
+    assert entry["about"].startswith("**Problem**")
+
+
+def test_the_section_of_parameters_names_several_at_once() -> None:
+    def make() -> None:
+        """Make it.
+
+        Text.
+
+        Parameters
+        ----------
+        first, second
+            Two ``numbers``,
+            in seconds.
+        third
+            Another one.
+
+        Raises
+        ------
+        InputError
+            Never.
+        """
+
+    numbers = "Two numbers, in seconds."
+    assert described_parameters(make) == {"first": numbers, "second": numbers, "third": "Another one."}
+    assert description(make) == "Text."
 
 
 def test_a_dialect_tells_its_columns_and_nothing_of_parameters(out: Any) -> None:

@@ -1,4 +1,4 @@
-"""Gavel's allocation rules: what share of its time a job should spend on each GPU type. One a file, by Gavel's names."""
+"""Gavel's allocation rules: the share of time of a job on each GPU type. One a file, by Gavel's names."""
 
 from __future__ import annotations
 
@@ -18,17 +18,22 @@ from optsched.speeds.throughput_sources import is_known, performance_ratio
 
 @dataclass(frozen=True)
 class Setting:
-    """What does not change during a run: T GPU types, ``capacity`` f64[T] GPUs of each."""
+    """The part of the input that is constant in a run: T GPU types, ``capacity`` f64[T] GPUs of each."""
 
     types: tuple[str, ...]
     capacity: Floats
 
 
 class AllocationRule(ABC):
-    """A rule of one run, without memory at first. ``InputError`` when it needs what ``setting`` does not say.
+    """An allocation rule of one run; ``InputError`` if it needs a fact that ``setting`` does not state.
 
-    ``knowledge``: what it must know of the jobs. ``aware``: it knows that types differ in speed; the round mechanism
-    serves the types in a fixed order then, else in a random one.
+    ``knowledge``: facts about jobs that it must know. ``aware``: it knows that types differ in speed; the round
+    mechanism then serves the types in a fixed order, otherwise in a random one.
+
+    Parameters
+    ----------
+    setting
+        GPU types of the cluster and their numbers of GPUs.
     """
 
     knowledge: ClassVar[Knowledge] = Knowledge.NON_CLAIRVOYANT
@@ -36,26 +41,39 @@ class AllocationRule(ABC):
 
     @abstractmethod
     def __init__(self, setting: Setting) -> None:
-        """Before the first jobs arrive."""
+        """Prepare the rule before the first jobs arrive."""
 
     @abstractmethod
     def shares(self, jobs: ActiveJobs) -> Floats:
-        """X f64[m, T]: X >= 0, rows sum to at most 1, sum_m gang_m X_mr <= capacity_r. Every job has a type with rate > 0.
+        """Return X f64[m, T]: X >= 0, rows sum to at most 1, sum_m gang_m X_mr <= capacity_r.
 
-        Asked at every recomputation, in the order of time.
+        Called at every recomputation, in the order of time.
+
+        Parameters
+        ----------
+        jobs
+            Active jobs; every job has a type with rate > 0.
         """
 
 
 ALLOCATIONS: Registry[type[AllocationRule]] = Registry(
     "allocation policy", package="optsched.policies.gavel_allocations"
 )
-REFERENCE = ("v100", "p100", "k80")  # whose speed stands for every type's where a rule knows no differences
+# The first of these in the cluster gives the speed of all types to a rule that knows no differences.
+REFERENCE = ("v100", "p100", "k80")
 
 
 def reference_order(types: tuple[str, ...], order: tuple[str, ...] = REFERENCE) -> Ints:
-    """Positions of ``types``: those that ``order`` names first, in its order, then the others, the fastest device first.
+    """Return the positions of ``types``: those in ``order`` first, then the others, the fastest device first.
 
-    Jobs backfill types in this order, so that a fast one must not come last only because nobody named it.
+    Jobs backfill types in this order, so a fast type must not come last only because ``order`` does not list it.
+
+    Parameters
+    ----------
+    types
+        GPU types of the cluster.
+    order
+        Types that come first, in lower case.
     """
     place = {name: float(i) for i, name in enumerate(order)}
     keys = [(place.get(name.lower(), math.inf), -performance_ratio(name) if is_known(name) else 0.0) for name in types]

@@ -1,15 +1,16 @@
 """The analytic centre of the allocations that are as good as an optimal one.
 
-A rule's optimum fixes its bottleneck only; what the other jobs get is left open, and a vertex leaves them the extremes:
-some their bare minimum, others everything. The centre maximises the product of all slacks,
+A rule's optimum fixes its bottleneck only. The shares of the other jobs are free, and a vertex gives them extreme
+values: some get their bare minimum, others everything. The centre maximises the product of all slacks,
 
     sum_i k_i [log(gain_i X_i - need_i) + log(1 - sum_t X_it) + sum_t log X_it] + sum_t log(c_t - sum_i load_i X_it),
 
-k_i jobs in slot i. It is unique, so identical jobs get identical shares, and it is what the interior-point solvers tend to
-that Gavel calls. The mean JCT under finish-time fairness on a public trace of 500 jobs moves by 16 % from one to the other.
+k_i jobs in slot i. It is unique, so identical jobs get identical shares. The interior-point solvers that Gavel calls
+converge to it. The mean JCT under finish-time fairness on a public trace of 500 jobs differs by 16 % between a vertex
+and the centre.
 
-Newton's method: one T x T block a slot, coupled by the T capacities alone, O(k T^3) a step. There is no matrix of the
-size of the program.
+Newton's method: one T x T block a slot, coupled by the T capacities alone, O(k T^3) a step. No matrix of the size of
+the program is built.
 """
 
 from __future__ import annotations
@@ -20,16 +21,19 @@ import numpy as np
 
 from optsched.problem.arrays import Bools, Floats
 
-SLACK = 1e-6  # relative: how far below the optimum an allocation may be, for the set of optimal ones has no interior
+SLACK = 1e-6  # relative distance from the optimum that is allowed, since the set of optimal allocations has no interior
 STEPS = 200
 DONE = 1e-8  # Newton's decrement squared: a full step from there is exact, convergence is quadratic
 NEAR = 0.05
-BOUNDARY = 0.9  # the largest part of the way to the boundary that one step may go
+BOUNDARY = 0.9  # largest part of the way to the boundary in one step
 
 
 class Divisions(NamedTuple):
-    """Divisions of time X f64[k, T], > 0 only where they ``may``, with gain_i X_i >= need_i and load X_t <= room_t; a slot
-    stands for so many ``copies`` of a job."""
+    """The set of divisions of time X f64[k, T] over which the centre is computed.
+
+    X > 0 only where ``may``, with gain_i X_i >= need_i and load X_t <= room_t; a slot represents ``copies`` identical
+    jobs.
+    """
 
     may: Bools
     gain: Floats
@@ -40,7 +44,7 @@ class Divisions(NamedTuple):
 
 
 class Slacks(NamedTuple):
-    """Of needs, of the time of slots, f64[k], of the GPUs of types, f64[T]."""
+    """Slacks of the needs and of the time of slots, f64[k] each, and of the GPUs of types, f64[T]."""
 
     over: Floats
     rest: Floats
@@ -48,10 +52,22 @@ class Slacks(NamedTuple):
 
 
 def centred(shares: Floats, gain: Floats, need: Floats, load: Floats, copies: Floats, capacity: Floats) -> Floats:
-    """The centre near an optimal allocation, f64[k, T].
+    """Return the centre near an optimal allocation, f64[k, T].
 
-    ``shares`` f64[k, T] optimal; ``gain`` f64[k, T], 0 where a slot may not run; ``need`` f64[k] (-inf: none); ``load`` =
-    GPUs of all ``copies`` f64[k] jobs of a slot.
+    Parameters
+    ----------
+    shares
+        An optimal allocation, f64[k, T].
+    gain
+        Gain of a share of time, f64[k, T]; 0 where a slot may not run.
+    need
+        Least gain of every slot, f64[k]; -inf: none.
+    load
+        GPUs of all jobs of a slot, f64[k].
+    copies
+        Jobs of every slot, f64[k].
+    capacity
+        GPUs of every type, f64[T].
     """
     may = gain > 0
     attained = (gain * shares).sum(axis=1)
@@ -60,14 +76,23 @@ def centred(shares: Floats, gain: Floats, need: Floats, load: Floats, copies: Fl
     somewhere /= np.maximum(1.0, 2 * somewhere.sum(axis=1, keepdims=True))
     inside = (1 - SLACK / 2) * np.where(may, shares, 0.0) + SLACK / 2 * somewhere
     used = (load[:, None] * inside).sum(axis=0)
-    inside *= np.minimum(1.0, (1 - SLACK / 8) * capacity / np.maximum(used, 1e-300))[None, :]  # HiGHS's own rounding
+    # The rounding of HiGHS may leave both sums slightly too large.
+    inside *= np.minimum(1.0, (1 - SLACK / 8) * capacity / np.maximum(used, 1e-300))[None, :]
     inside /= np.maximum(1.0, inside.sum(axis=1) * (1 + SLACK / 8))[:, None]
     ascend(inside, Divisions(may, gain, lowered, load, copies, capacity))
     return inside
 
 
 def potential(x: Floats, of: Divisions) -> tuple[Slacks, float]:
-    """What is over of needs, time and GPUs, and what is maximised; -inf outside."""
+    """Return the slacks of a division and the objective, which is -inf outside the set.
+
+    Parameters
+    ----------
+    x
+        Division of time, f64[k, T].
+    of
+        Set of divisions.
+    """
     s = Slacks((of.gain * x).sum(axis=1) - of.need, 1.0 - x.sum(axis=1), of.room - of.load @ x)
     inside = (s.left > 0).all() and (s.rest > 0).all() and (s.over > 0).all()
     if not (inside and (x[of.may] > 0).all()):
@@ -78,7 +103,19 @@ def potential(x: Floats, of: Divisions) -> tuple[Slacks, float]:
 
 
 def direction(x: Floats, of: Divisions, s: Slacks) -> tuple[Floats, float]:
-    """Newton's step: every slot's block alone, then corrected for what couples them (Woodbury). Its decrement squared."""
+    """Return Newton's step and its decrement squared.
+
+    Every slot's block is solved alone, then corrected for the capacities that couple them (Woodbury).
+
+    Parameters
+    ----------
+    x
+        Division of time, f64[k, T].
+    of
+        Set of divisions.
+    s
+        Slacks of the division.
+    """
     types = np.arange(of.room.size)
     k, pull = of.copies[:, None], of.gain / s.over[:, None]
     inverse = np.where(of.may, 1.0 / np.where(of.may, x, 1.0), 0.0)
@@ -96,29 +133,49 @@ def direction(x: Floats, of: Divisions, s: Slacks) -> tuple[Floats, float]:
 
 
 def furthest(x: Floats, step: Floats, of: Divisions, s: Slacks) -> float:
-    """How many steps lead to the boundary."""
+    """Return the number of steps to the boundary.
+
+    Parameters
+    ----------
+    x
+        Division of time, f64[k, T].
+    step
+        Step, f64[k, T].
+    of
+        Set of divisions.
+    s
+        Slacks of the division.
+    """
     left = np.concatenate([x.ravel(), s.over, s.rest, s.left])
     lost = np.concatenate([-step.ravel(), -(of.gain * step).sum(axis=1), step.sum(axis=1), of.load @ step])
     return float((left[lost > 0] / lost[lost > 0]).min(initial=np.inf))
 
 
 def ascend(x: Floats, of: Divisions) -> None:
-    """Move x, inside, to the maximum."""
-    s, here = potential(x, of)
+    """Move a division inside the set to the maximum, in place.
+
+    Parameters
+    ----------
+    x
+        Division of time, f64[k, T].
+    of
+        Set of divisions.
+    """
+    s, value = potential(x, of)
     for _ in range(STEPS):
         try:
             step, decrement = direction(x, of, s)
         except np.linalg.LinAlgError:
-            return  # on the boundary but for rounding
-        # near by, Newton's full step converges, says the theory; no need to compare values
+            return  # on the boundary up to rounding
+        # near the maximum Newton's full step converges by theory: values need not be compared
         near = decrement < NEAR
-        size, there = 1.0 if near else min(1.0, BOUNDARY * furthest(x, step, of, s)), -np.inf
-        while size > 1e-12 and not (there >= here or (near and there > -np.inf)):
+        size, reached = 1.0 if near else min(1.0, BOUNDARY * furthest(x, step, of, s)), -np.inf
+        while size > 1e-12 and not (reached >= value or (near and reached > -np.inf)):
             trial = x + size * step
-            s, there = potential(trial, of)
+            s, reached = potential(trial, of)
             made, size = size, size * 0.5
-        if not (there >= here or (near and there > -np.inf)):
+        if not (reached >= value or (near and reached > -np.inf)):
             return  # rounding: no ascent is left
-        x[:], here = trial, there
+        x[:], value = trial, reached
         if made == 1.0 and decrement < DONE:
             return

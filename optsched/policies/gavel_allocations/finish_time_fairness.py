@@ -1,4 +1,4 @@
-"""Finish-time fairness: nobody's finish, against its finish on a share of its own, later than it must be."""
+"""Finish-time fairness: minimise the largest ratio of a job's finish to its finish on a share of its own."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from optsched.simulation.policy import Knowledge
 
 @ALLOCATIONS.register("finish_time_fairness_perf")
 class FinishTimeFairnessPerf(AllocationRule):
-    """min max_m (elapsed_m + left_m / thr_m(X)) / (isolated so far_m + left_m / thr_m(X^iso)), after Themis (NSDI 2020).
+    """min max_m (elapsed_m + left_m / thr_m(X)) / (isolated so far_m + left_m / thr_m(X^iso)).
 
-    Fractional programming on one live program (`level_search`) instead of a bisection.
+    After Themis (NSDI 2020). Fractional programming on one live program (`level_search`) instead of a bisection.
     """
 
     knowledge = Knowledge.CLAIRVOYANT
@@ -23,11 +23,17 @@ class FinishTimeFairnessPerf(AllocationRule):
     def __init__(self, setting: Setting) -> None:
         self._search = LevelSearch(setting.capacity)
         self._reference = None if self.aware else reference_order(setting.types)
-        # of every job, when it was last asked about: seconds on a share of its own so far, work left, rate on that share
+        # of every job at the last call: seconds so far on a share of its own, work left, rate on that share
         self._last: dict[int, tuple[float, float, float]] = {}
 
     def shares(self, jobs: ActiveJobs) -> Floats:
-        """X f64[m, T]; the ratio reached is kept as ``ratio``."""
+        """Return X f64[m, T]; the ratio reached is kept as ``ratio``.
+
+        Parameters
+        ----------
+        jobs
+            Active jobs.
+        """
         if self._reference is not None:
             jobs = jobs.agnostic(self._reference)
         isolated = self.isolated(jobs)
@@ -35,9 +41,14 @@ class FinishTimeFairnessPerf(AllocationRule):
         return self._search.centred(shares, jobs, jobs.elapsed, isolated, self.ratio)
 
     def isolated(self, jobs: ActiveJobs) -> Floats:
-        """How long jobs would take on a share of their own, in Gavel's form, D_m f64[m].
+        """Return the time of each job on a share of its own, in Gavel's form, D_m f64[m] seconds.
 
-        Seconds for the work done, at the isolated throughputs of its time, and for the work left.
+        It is the time for the work done, at the isolated throughputs then, plus the time for the work left.
+
+        Parameters
+        ----------
+        jobs
+            Active jobs.
         """
         finish = np.empty(jobs.ids.size)
         rates = isolated_rate(jobs, self._search.program.capacity).tolist()
@@ -51,6 +62,6 @@ class FinishTimeFairnessPerf(AllocationRule):
 
 @ALLOCATIONS.register("finish_time_fairness")
 class FinishTimeFairness(FinishTimeFairnessPerf):
-    """As `finish_time_fairness_perf` with the speed of V100 GPUs (P100, K80, another where there are none) on every type."""
+    """`finish_time_fairness_perf` with the speed of V100 GPUs (else P100, K80, another) on every type."""
 
     aware = False

@@ -1,13 +1,13 @@
-"""The least level rho at which everybody's demand fits: finish-time fairness, and the makespan as its special case.
+"""The least level rho at which all demands fit: finish-time fairness, and the makespan as its special case.
 
     min rho   s.t.  thr_m(X) >= d_m(rho) = left_m / (rho D_m - e_m) for all m,  X a division of time
 
-D_m seconds that rho is measured in, e_m seconds gone (makespan: D = 1, e = 0, rho = T). With rates scaled by the job's
-fastest, demands are b_m(rho) = d_m / max_r T_mr, and s(rho) is the least shortage that must be granted to all
+D_m is the unit of rho in seconds, e_m the seconds gone (makespan: D = 1, e = 0, rho = T). With rates scaled by the
+job's fastest, demands are b_m(rho) = d_m / max_r T_mr, and s(rho) is the least shortage that must be granted to all
 (`ShareProgram`): rho is enough iff s(rho) <= 0. Prices y >= 0 of the demands, sum y = 1, prove y b(rho') - s(rho') <=
 y b(rho) - s(rho) for every rho': the rho' where y b(rho') = y b(rho) - s(rho) is a lower bound, and the next trial
-(Newton's method on the piecewise convex s, or Dinkelbach's on the ratio). From the second on trials rise to the optimum.
-A trial changes right-hand sides only, so each program starts from the last one's basis, dual feasible.
+(Newton's method on the piecewise convex s, or Dinkelbach's on the ratio). From the second on trials rise to the
+optimum. A trial changes right-hand sides only, so each program starts from the last one's basis, dual feasible.
 """
 
 from __future__ import annotations
@@ -27,20 +27,38 @@ TRIALS = 60
 
 
 class LevelSearch:
-    """Finds levels at successive times; starts from the last level found."""
+    """Finds levels at successive times; starts from the last level found.
+
+    Parameters
+    ----------
+    capacity
+        GPUs of every type, f64[T].
+    """
 
     def __init__(self, capacity: Floats) -> None:
         self.program = ShareProgram(capacity)
         self._last = 0.0
 
     def least(self, jobs: ActiveJobs, gone: Floats, span: Floats) -> tuple[Floats, float]:
-        """(X f64[m, T], rho). Every job has a type where it runs; ``span`` f64[m] > 0 is D, ``gone`` f64[m] >= 0 is e.
+        """Return an allocation f64[m, T] and its level, the least possible.
 
-        `OptschedError` where the solver gives up, also without the basis of the last program.
+        Parameters
+        ----------
+        jobs
+            Active jobs; every job has a type on which it runs.
+        gone
+            e, f64[m] >= 0 seconds.
+        span
+            D, f64[m] > 0 seconds.
+
+        Raises
+        ------
+        OptschedError
+            The solver fails, also without the basis of the last program.
         """
         try:
             return self._least(jobs, gone, span)
-        except OptschedError:  # lost on its last basis: once more from none
+        except OptschedError:  # failed from its last basis: try again without one
             self.program = ShareProgram(self.program.capacity)
             return self._least(jobs, gone, span)
 
@@ -48,7 +66,7 @@ class LevelSearch:
         fastest = jobs.rate.max(axis=1)
         slots = self.program.open(jobs.ids.tolist(), jobs.rate / fastest[:, None], jobs.gang.astype(np.float64))
         alone = jobs.left / fastest
-        least = float(((gone + alone) / span).max())  # nobody is faster than alone on its fastest type
+        least = float(((gone + alone) / span).max())  # no job is faster than alone on its fastest type
         level = max(least, self._last)
         for _ in range(TRIALS):
             need = alone / (level * span - gone)
@@ -64,7 +82,21 @@ class LevelSearch:
         raise OptschedError(f"no level found after {TRIALS} programs")
 
     def centred(self, shares: Floats, jobs: ActiveJobs, gone: Floats, span: Floats, level: float) -> Floats:
-        """The centre of the allocations that reach ``level``, at least the optimal one, f64[m, T]."""
+        """Return the centre of the allocations that reach a level, f64[m, T].
+
+        Parameters
+        ----------
+        shares
+            An optimal allocation, f64[m, T].
+        jobs
+            Active jobs.
+        gone
+            e, f64[m] >= 0 seconds.
+        span
+            D, f64[m] > 0 seconds.
+        level
+            Level, at least the optimal one.
+        """
         fastest = jobs.rate.max(axis=1)
         need = jobs.left / fastest / (level * span - gone)
         load = jobs.gang.astype(np.float64)

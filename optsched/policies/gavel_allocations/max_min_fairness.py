@@ -1,8 +1,8 @@
-"""Max-min fairness (least attained service, LAS): the least normalised throughput as large as can be.
+"""Max-min fairness (least attained service, LAS): maximise the least normalised throughput.
 
     max min_m  (gang_m / w_m) thr_m(X) / thr_m(X^equal)
 
-Jobs that no optimum need treat differently are one slot of the program (`alike`): some sixty slots for any number of jobs.
+Jobs that some optimum treats alike are one slot of the program (`alike`): some sixty slots for any number of jobs.
 """
 
 from __future__ import annotations
@@ -19,9 +19,19 @@ from optsched.problem.arrays import Floats, Ints
 
 
 def alike(jobs: ActiveJobs) -> tuple[Ints, Ints]:
-    """(class of every job i64[m], a job of each class i64[k]): same rates, gang and weight; in the order of these.
+    """Divide jobs into classes of equal rates, gang and weight, in the order of these.
 
-    As `numpy.unique` by rows, in a fifth of the time.
+    Like `numpy.unique` by rows, in a fifth of the time.
+
+    Parameters
+    ----------
+    jobs
+        Active jobs.
+
+    Returns
+    -------
+    tuple
+        Class of every job i64[m], a job of each class i64[k].
     """
     rows = np.column_stack([jobs.rate, jobs.gang, jobs.weight])
     order = np.lexsort(rows.T[::-1])
@@ -41,7 +51,13 @@ class MaxMinFairnessPerf(AllocationRule):
         self.program = ShareProgram(setting.capacity)
 
     def shares(self, jobs: ActiveJobs) -> Floats:
-        """X f64[m, T]."""
+        """Return X f64[m, T].
+
+        Parameters
+        ----------
+        jobs
+            Active jobs.
+        """
         if not self.aware:
             jobs = jobs.agnostic()
         if not (jobs.weight > 0).any():
@@ -59,6 +75,6 @@ class MaxMinFairnessPerf(AllocationRule):
 
 @ALLOCATIONS.register("max_min_fairness")
 class MaxMinFairness(MaxMinFairnessPerf):
-    """As `max_min_fairness_perf` with rate 1 on every type: it takes all GPU types for equally fast."""
+    """`max_min_fairness_perf` with rate 1 on every type: it assumes that all GPU types are equally fast."""
 
     aware = False

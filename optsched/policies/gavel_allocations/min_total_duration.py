@@ -1,4 +1,4 @@
-"""`min_total_duration`: all present jobs done as soon as possible (makespan)."""
+"""`min_total_duration`: complete all present jobs as soon as possible (makespan)."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ SHORTEST, LONGEST, CLOSE = 100.0, 1e6, 1.05
 
 
 def bisected(makespan: float) -> float:
-    """Where Gavel's bisection stops: between 100 s and 1e6 s (longer when need be), as soon as upper <= 1.05 lower."""
+    """Return the makespan at which Gavel's bisection stops.
+
+    It starts between 100 s and 1e6 s (longer if needed) and stops as soon as upper <= 1.05 lower.
+
+    Parameters
+    ----------
+    makespan
+        The optimal makespan, in seconds.
+    """
     lower, upper = SHORTEST, LONGEST
     while upper < makespan:
         lower, upper = upper, 10 * upper
@@ -28,7 +36,7 @@ def bisected(makespan: float) -> float:
 class MinTotalDurationPerf(AllocationRule):
     """min T with thr_m(X) >= left_m / T.
 
-    T is found exactly; as Gavel's, the allocation aims at the end of its bisection, at most 5 % above.
+    T is computed exactly; as in Gavel, the allocation aims at the end of its bisection, at most 5 % above.
     """
 
     knowledge = Knowledge.CLAIRVOYANT
@@ -38,7 +46,13 @@ class MinTotalDurationPerf(AllocationRule):
         self._reference = None if self.aware else reference_order(setting.types)
 
     def shares(self, jobs: ActiveJobs) -> Floats:
-        """X f64[m, T]; the optimum is kept as ``makespan``, in seconds from now."""
+        """Return X f64[m, T]; the optimum is kept as ``makespan``, in seconds from now.
+
+        Parameters
+        ----------
+        jobs
+            Active jobs.
+        """
         if self._reference is not None:
             jobs = jobs.agnostic(self._reference)
         nothing, one = np.zeros(jobs.gang.size), np.ones(jobs.gang.size)
@@ -48,6 +62,6 @@ class MinTotalDurationPerf(AllocationRule):
 
 @ALLOCATIONS.register("min_total_duration")
 class MinTotalDuration(MinTotalDurationPerf):
-    """As `min_total_duration_perf` with the speed of V100 GPUs (P100, K80, another where there are none) on every type."""
+    """`min_total_duration_perf` with the speed of V100 GPUs (else P100, K80, another) on every type."""
 
     aware = False

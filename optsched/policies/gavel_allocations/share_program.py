@@ -5,11 +5,11 @@
               sum_r X_ir <= 1                        budget of every slot
               sum_r gain_ir X_ir + s >= need_i       demand of every slot
 
-A slot is a job, or a class of jobs that any optimum may treat alike (equal rates, gang, weight: the mean of their rows is
-as good as they are), with load = GPUs of all of them. Jobs come and go: a slot that falls empty is closed (columns fixed
-at 0, demand lifted) and given to the next newcomer; the program never has more slots than there were at once. Gains are
-written once a newcomer; afterwards only bounds change (``need``), which keeps the last basis dual feasible, so that the
-dual simplex method goes on from it.
+A slot is a job, or a class of jobs that some optimum treats alike (equal rates, gang and weight: the mean of their
+rows is as good as the rows), with load = GPUs of all of them. Jobs come and go: an empty slot is closed (columns fixed
+at 0, no demand) and given to the next newcomer, so the program never has more slots than were open at once. Gains are
+written once a newcomer; afterwards only bounds change (``need``), which keeps the last basis dual feasible, so that
+the dual simplex method continues from it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,17 @@ OPTIONS = {
 
 
 class ShareProgram:
-    """min s over the open slots; with ``total`` s = 0 and max sum worth X. Arrays are in the order of the keys asked for."""
+    """min s over the open slots; with ``total`` s = 0 and max sum worth X.
+
+    Arrays are in the order of the keys passed to `open`.
+
+    Parameters
+    ----------
+    capacity
+        GPUs of every type, f64[T].
+    total
+        Maximise the total reward instead of minimising the shortage.
+    """
 
     def __init__(self, capacity: Floats, *, total: bool = False) -> None:
         self.types, self.capacity = int(capacity.size), capacity
@@ -55,9 +65,16 @@ class ShareProgram:
         self._load = np.zeros(0)
 
     def open(self, keys: Sequence[Hashable], gain: Floats, load: Floats) -> Ints:
-        """Let exactly these slots be open; their numbers, i64[k].
+        """Open exactly the given slots and return their numbers, i64[k].
 
-        ``gain`` f64[k, T] (0: may not run there) of a key must not change while it is open; ``load`` f64[k] may.
+        Parameters
+        ----------
+        keys
+            Keys of the slots.
+        gain
+            Gains f64[k, T], 0 where a slot may not run; constant while its key is open.
+        load
+            GPUs of every slot, f64[k]; may change.
         """
         present = set(keys)
         gone = [key for key in self._slot if key not in present]
@@ -74,26 +91,58 @@ class ShareProgram:
         new = range(len(self._load), len(self._load) + len(added))
         self._append(gain[added], load[added])
         self._slot.update(zip((keys[i] for i in fresh), [*again, *new], strict=True))
-        found = np.array([self._slot[key] for key in keys], dtype=np.int64)
+        numbers = np.array([self._slot[key] for key in keys], dtype=np.int64)
         self._rewrite(np.array(again, dtype=np.int64), gain[reused])
-        changed = np.flatnonzero(load != self._load[found])
+        changed = np.flatnonzero(load != self._load[numbers])
         if changed.size:
-            moved = found[changed]
+            moved = numbers[changed]
             rows = np.tile(np.arange(self.types), changed.size)
             self.session.set_coefficients(rows, self._columns(moved), np.repeat(load[changed], self.types))
             self._load[moved] = load[changed]
-        return found
+        return numbers
 
     def demand(self, slots: Ints, need: Floats) -> None:
-        """The demands of these slots, f64[k]; -inf: none."""
+        """Set the demands of slots.
+
+        Parameters
+        ----------
+        slots
+            Numbers of the slots, i64[k].
+        need
+            Demands, f64[k]; -inf: none.
+        """
         self.session.set_rows(need, np.full(len(slots), math.inf), self._demand_rows(slots))
 
     def reward(self, slots: Ints, worth: Floats) -> None:
-        """What a second on every type is worth, f64[k, T]: the objective of a program with ``total``."""
+        """Set the objective of a program with ``total``.
+
+        Parameters
+        ----------
+        slots
+            Numbers of the slots, i64[k].
+        worth
+            Value of a second on every type, f64[k, T].
+        """
         self.session.set_cost(-worth.ravel(), self._columns(slots))
 
     def solve(self, slots: Ints) -> tuple[Floats, float, Floats] | None:
-        """(X f64[k, T], value, prices f64[k] of the demands), or None when the demands cannot be met."""
+        """Solve the program, from the last basis.
+
+        Parameters
+        ----------
+        slots
+            Numbers of the slots, i64[k].
+
+        Returns
+        -------
+        tuple or None
+            X f64[k, T], value, prices f64[k] of the demands; None if the demands cannot be met.
+
+        Raises
+        ------
+        OptschedError
+            The solver fails.
+        """
         outcome = self.session.solve()
         if outcome.status == "infeasible":
             return None
@@ -103,11 +152,22 @@ class ShareProgram:
         return shares, outcome.value, self.session.duals()[self._demand_rows(slots)]
 
     def solved(self, slots: Ints) -> tuple[Floats, float, Floats]:
-        """As `solve`, of a program that a shortage makes feasible."""
-        found = self.solve(slots)
-        if found is None:
+        """Solve a program that a shortage makes feasible; otherwise like `solve`.
+
+        Parameters
+        ----------
+        slots
+            Numbers of the slots, i64[k].
+
+        Raises
+        ------
+        OptschedError
+            The solver fails, or reports that the program is infeasible.
+        """
+        solution = self.solve(slots)
+        if solution is None:
             raise OptschedError("HiGHS: shares of time: infeasible in spite of a shortage")
-        return found
+        return solution
 
     # --- the program's parts ---------------------------------------------------------------------------------------
 

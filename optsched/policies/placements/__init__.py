@@ -1,4 +1,4 @@
-"""Where to put a gang: rules, registered under their names."""
+"""Placements: rules that choose the GPUs of a gang, registered by name."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ PLACEMENTS: Registry[Callable[..., Placement]] = Registry(
 
 @dataclass(frozen=True)
 class SetPlacement(Placement):
-    """A rule with ``settings``: it finds these integers behind the state of its random numbers, u64[1 + settings]."""
+    """A rule with integer ``settings``, which it reads after the state of its random numbers, u64[1 + settings]."""
 
     settings: tuple[int, ...] = ()
 
     def random_state(self) -> Any:
-        """Fresh random numbers, and the settings."""
+        """Return fresh random numbers, followed by the settings."""
         return np.append(super().random_state(), np.array(self.settings, dtype=np.uint64))

@@ -1,4 +1,4 @@
-"""``buddy``: a gang stays within an aligned block of nodes, as buddy allocation of memory does."""
+"""``buddy``: a gang stays within an aligned block of nodes, as in buddy allocation of memory."""
 
 from __future__ import annotations
 
@@ -15,17 +15,42 @@ KAPPA = 1.0  # a gang of one goes to the least loaded GPU, as under lwf
 def least_loaded_block(
     gpus: int, open: Any, load: Any, gpu_node: Any, node_first: Any, random: Any, numbers: Any, out_gpu: Any
 ) -> int:
-    """The rule where GPUs are shared; ``numbers`` = (kappa,)."""
+    """Choose GPUs within the least loaded of the smallest blocks that suffice; the rule for shared GPUs.
+
+    Parameters
+    ----------
+    gpus
+        GPUs of the gang.
+    open
+        GPUs that may be chosen, bool[G]; changed in place.
+    load
+        Load of every GPU, f64[G].
+    gpu_node
+        Node of every GPU, i64[G].
+    node_first
+        First GPU of every node, i64[N + 1].
+    random
+        State of the random numbers.
+    numbers
+        (kappa,): gangs of at most kappa take GPUs from anywhere.
+    out_gpu
+        Output: GPUs chosen.
+
+    Returns
+    -------
+    int
+        Number of GPUs chosen; 0: the gang does not fit.
+    """
     nodes, size, first, end, least = node_first.size - 1, 1, -1, 0, 0.0
     while gpus > numbers[0] and first < 0 and size < 2 * nodes:
         for begin in range(0, nodes, size):
             after = min(begin + size, nodes)
-            mean, found = 0.0, 0
+            mean, room = 0.0, 0
             for g in range(node_first[begin], node_first[after]):
                 mean += load[g]
-                found += open[g]
+                room += open[g]
             mean /= node_first[after] - node_first[begin]
-            if found >= gpus and (first < 0 or mean < least):
+            if room >= gpus and (first < 0 or mean < least):
                 first, end, least = begin, after, mean
         size *= 2
     if first >= 0:
@@ -42,12 +67,12 @@ def _tightest_block(
     while block < 2 * nodes:
         first, least = -1, 0
         for begin in range(0, nodes, block):
-            found = 0
+            room = 0
             for m in range(begin, min(begin + block, nodes)):
                 if eligible[m]:
-                    found += free[m]
-            if found >= gpus and (first < 0 or found < least):
-                first, least = begin, found
+                    room += free[m]
+            if room >= gpus and (first < 0 or room < least):
+                first, least = begin, room
         if first >= 0:
             left, entries = gpus, 0
             for m in range(first, min(first + block, nodes)):
@@ -62,19 +87,21 @@ def _tightest_block(
 
 @PLACEMENTS.register("buddy")
 def buddy() -> Placement:
-    """A gang takes GPUs within the smallest block of 1, 2, 4, ... nodes that has enough of them; blocks are aligned.
+    """A gang takes GPUs within the smallest aligned block of 1, 2, 4, ... nodes that has enough of them.
 
-    A block of b nodes begins at a multiple of b; so two blocks are one in the other, or have no node in common. Where jobs
-    share GPUs: of the smallest blocks with enough open GPUs the one of least mean load, loads as in ``lwf``, and within it
-    as ``lwf``; a gang of one takes the least loaded GPU. Where GPUs are exclusive: the block with the fewest free GPUs
-    that suffice, in index order. A gang starts whenever enough GPUs are free.
+    A block of b nodes begins at a multiple of b; so of two blocks one contains the other, or they have no node in
+    common. Where jobs share GPUs: of the smallest blocks with enough open GPUs the one of least mean load, with loads
+    as in ``lwf``, and within it as ``lwf``; a gang of one takes the least loaded GPU. Where GPUs are exclusive: the
+    block with the fewest free GPUs that suffice, in index order. A gang starts whenever enough GPUs are free.
 
-    Why where all-reduces contend: gangs of powers of two then share all network interfaces of the smaller one or none, so
-    that a transfer that waits for one interface does not leave another one idle. Guarantee: none known. **Measured** recipe
-    ``ada-srsf``, seeds 1001 to 1010 (found on 1 to 6), mean JCT over that under ``lwf``, geometric mean: .76 with
-    ``ada-srsf``, .80 with ``srsf``, .81 with ``srsf:k=2``, .84 with ``leader-first``; at ``scale=100`` .76, .77, .79, .79.
-    Complexity O(nodes log nodes) a placement, O(GPUs log nodes) where they share.
+    The rule is made for all-reduces that contend: two gangs of powers of two then share either all network interfaces
+    of the smaller one or none, so that a transfer that waits for one interface does not leave another one idle.
+    Guarantee: none known. **Measured** recipe ``ada-srsf``, seeds 1001 to 1010 (found on 1 to 6), mean JCT over that
+    under ``lwf``, geometric mean: .76 with ``ada-srsf``, .80 with ``srsf``, .81 with ``srsf:k=2``, .84 with
+    ``leader-first``; at ``scale=100`` .76, .77, .79, .79. Complexity O(nodes log nodes) a placement, O(GPUs log nodes)
+    where they share.
 
-    Reference: this project for contention; buddy cells of GPUs: Zhao et al., HiveD, OSDI 2020; Knowlton, CACM 8 (1965).
+    Reference: this project for contention; buddy cells of GPUs: Zhao et al., HiveD, OSDI 2020; Knowlton, CACM 8
+    (1965).
     """
     return Placement("buddy", _tightest_block, any_free=True, shared=SharedRule(least_loaded_block, (KAPPA,)))

@@ -1,4 +1,4 @@
-"""``consolidated``: a gang stays together."""
+"""``consolidated``: a gang stays on as few nodes as its size allows."""
 
 from __future__ import annotations
 
@@ -46,6 +46,6 @@ def consolidated() -> Placement:
     """A gang of at most a node's size needs one node; a larger one takes idle whole nodes and the rest on one node.
 
     Nodes in index order (first fit). "A node's size" is that of the largest eligible node. Complexity O(nodes), plus
-    O(nodes x whole nodes) for the rest of a large gang. The ``yarn`` scheme of the Tiresias simulator.
+    O(nodes x whole nodes) for the rest of a large gang. This is the ``yarn`` scheme of the Tiresias simulator.
     """
     return Placement("consolidated", _consolidated)

@@ -1,13 +1,13 @@
 """``heavy-edge``: replicas that exchange much data share a server, so that little goes between servers.
 
-A greedy rule and its improvements. A job's replicas are the vertices of a graph whose edges weigh the bytes of an iteration;
-servers are chosen best fit first, filled along the heaviest edges and perhaps improved by local search.
+A greedy rule and its improvements. A job's replicas are the vertices of a graph whose edges weigh the bytes of an
+iteration; servers are chosen best fit first, filled along the heaviest edges and perhaps improved by local search.
 
-**Guarantee**: none known, and none with a constant: on 3+3+1 replicas and 4+4 free GPUs the plain greedy is 7.6 times as
-slow as the best mapping (`optsched.models.gpu_mapping`), and every variant 6.3 times on 3+3 replicas and 2, 3, 4 free GPUs.
-Always alpha_min <= alpha <= alpha_max.
-**Reference**: Luo, Liu, Lee, Shroff, Prediction-assisted online distributed deep learning workload scheduling in GPU
-clusters, INFOCOM 2025 (the idea); the steps are this project's own.
+**Guarantee**: none known, and none with a constant: on 3+3+1 replicas and 4+4 free GPUs the plain greedy is 7.6 times
+as slow as the best mapping (`optsched.models.gpu_mapping`), and every variant 6.3 times on 3+3 replicas and 2, 3, 4
+free GPUs. Always alpha_min <= alpha <= alpha_max. **Reference**: Luo, Liu, Lee, Shroff, Prediction-assisted online
+distributed deep learning workload scheduling in GPU clusters, INFOCOM 2025 (the idea); the steps are this project's
+own.
 """
 
 from __future__ import annotations
@@ -51,10 +51,26 @@ from optsched.speeds.stage_graph import iteration_time
 
 @njit(**NESTED)
 def choose_servers(gpus: int, free: Any, eligible: Any, out_node: Any, out_count: Any) -> int:
-    """Write the servers in the order in which they are taken and the GPUs of each; their number, 0: too few are free.
+    """Write the servers in the order in which they are taken, and the GPUs of each.
 
-    While GPUs are missing: the server with the fewest free GPUs that holds the rest, else the one with the most. Ties:
-    the lowest number. Complexity O(nodes x servers taken).
+    While GPUs are missing, take the server with the fewest free GPUs that holds the rest; if none does, the one with
+    the most. Ties go to the lowest number. Complexity O(nodes x servers taken).
+
+    Parameters
+    ----------
+    gpus
+        GPUs of the gang.
+    free
+        Free GPUs of every node, i64[N].
+    eligible
+        Nodes that the job may use, bool[N].
+    out_node, out_count
+        Output: node and GPUs of every entry.
+
+    Returns
+    -------
+    int
+        Number of servers; 0: too few GPUs are free.
     """
     left, entries = gpus, 0
     # The servers taken so far are the first in order of (most free, lowest number); this is the last one of them.
@@ -83,11 +99,20 @@ def choose_servers(gpus: int, free: Any, eligible: Any, out_node: Any, out_count
 
 @njit(**NESTED)
 def fill_servers(x: Mapping, servers: int, seed: int) -> None:
-    """The greedy; ``seed`` >= 0: a replica of that stage is placed first.
+    """Fill the servers greedily along the heaviest edges.
 
-    A server opens with both ends of the heaviest edge between replicas that are left (if it takes two), else with the
-    replica that has the least weight to the others left; then comes, again and again, the replica with the most weight to
-    those on the server. Ties: the lowest stage. Complexity O(g (S + E)).
+    A server opens with both ends of the heaviest edge between unplaced replicas (if it takes two), otherwise with the
+    replica that has the least weight to the other unplaced ones. Then follows, again and again, the replica with the
+    most weight to those on the server. Ties go to the lowest stage. Complexity O(g (S + E)).
+
+    Parameters
+    ----------
+    x
+        The mapping, which is cleared first.
+    servers
+        Number of servers to be filled.
+    seed
+        Stage of the first replica; < 0: the rule above.
     """
     w, f, one = x.whole, x.real, np.int64(1)
     clear(x)
@@ -147,8 +172,8 @@ def _opening(x: Mapping, share: int) -> tuple[int, int]:
     return a, -1
 
 
-# A variant: does the greedy begin with every seed? Does local search follow? Both for jobs of at most so many replicas.
-# That follows the state of the random numbers, at these places.
+# A variant: the greedy starts from every seed (0 or 1), local search follows (0 or 1), and the largest number of replicas
+# for both. These numbers follow the state of the random numbers, at these positions.
 SEEDS, SEARCH, GREATEST = 1, 2, 3
 VARIANTS = {
     "auto": (1, 1, 32),
@@ -158,7 +183,7 @@ VARIANTS = {
 }
 
 
-# Not `compiled`: a caller with reference counts would release the arrays that `new_mapping` hands out.
+# Not `compiled`: a caller with reference counts would release the arrays that `new_mapping` returns.
 @njit(signature=SIGNATURE, **KERNEL)
 def _greedily(
     job: int, gpus: int, free: Any, size: Any, eligible: Any, random: Any, tables: Any, out_node: Any, out_count: Any
@@ -167,7 +192,7 @@ def _greedily(
     if servers == 0 or tables.jobs[job].profile < 0:
         return servers
     x, small = new_mapping(tables, job, free, eligible), gpus <= np.int64(random[GREATEST])
-    for k in range(servers):  # fill so many GPUs of these servers, in this order
+    for k in range(servers):  # fill this number of GPUs of these servers, in this order
         c = 0
         while x.whole[NODE, c] != out_node[k]:
             c += 1
@@ -193,11 +218,21 @@ def _greedily(
 def heavy_edge(variant: str = "auto") -> Placement:
     """A gang starts whenever enough eligible GPUs are free; its replicas go where little data crosses servers.
 
-    ``variant``: ``plain`` greedy; ``multi-seed`` the best of the greedy's runs from every stage and without;
-    ``local-search`` plain, then moves of a replica and swaps of two while alpha falls; ``auto`` both up to 32 replicas, else
-    plain.
-    Jobs without a profile: the choice of servers only. Complexity, S stages, E edges, K servers taken of N, C with free
-    GPUs: plain O(N K + g (S + E) + S C); multi-seed S times as much; a pass of the local search O(g C + g^2) alphas.
+    Variants: the ``plain`` greedy; ``multi-seed``, the best of the greedy's runs from every stage and without a seed;
+    ``local-search``, plain, then moves of a replica and swaps of two while alpha falls; ``auto``, both up to 32
+    replicas, otherwise plain. For jobs without a profile only servers are chosen. Complexity, S stages, E edges, K
+    servers taken of N, C with free GPUs: plain O(N K + g (S + E) + S C); multi-seed S times as much; a pass of the
+    local search O(g C + g^2) alphas.
+
+    Parameters
+    ----------
+    variant
+        ``auto``, ``plain``, ``multi-seed`` or ``local-search``.
+
+    Raises
+    ------
+    InputError
+        For an unknown variant.
     """
     if variant not in VARIANTS:
         legal = near_matches(variant, list(VARIANTS), kind="variant")
@@ -208,10 +243,31 @@ def heavy_edge(variant: str = "auto") -> Placement:
 def map_job(
     profile: Profile, network: Network, free: Sequence[int] | Ints, variant: str = "auto"
 ) -> tuple[Ints, float]:
-    """Where ``heavy-edge`` puts one job: the node of every replica, i64[g] stage after stage, and alpha in seconds.
+    """Map the replicas of one job to nodes by ``heavy-edge``.
 
-    ``free`` i64[N]: free GPUs a node. Raises `InputError` for an unknown variant, and when fewer than g GPUs are free.
+    Parameters
+    ----------
+    profile
+        Graph of stages of the job.
+    network
+        Nodes and their bandwidths.
+    free
+        Free GPUs of every node, i64[N].
+    variant
+        Variant of `heavy_edge`.
 
+    Returns
+    -------
+    tuple
+        Node of every replica, i64[g] stage after stage, and the iteration time alpha in seconds.
+
+    Raises
+    ------
+    InputError
+        For an unknown variant, or if fewer than g GPUs are free.
+
+    Examples
+    --------
     >>> import optsched as osd
     >>> profile = osd.zoo_profile("vgg19", gpus=4, parallelism="pipeline")
     >>> network = osd.Network.of(osd.load("ddl-04-1").cluster)
@@ -220,7 +276,7 @@ def map_job(
     [0, 0, 0, 0]
     """
     rule = heavy_edge(variant)
-    offered = np.array(free, dtype=np.int64)  # a copy: the rule's type is that of an array that may be written
+    offered = np.array(free, dtype=np.int64)  # a copy: the rule is compiled for arrays that can be written
     # `InputError` unless ``free`` names a number of GPUs >= 0 for every node and offers enough for the job.
     if offered.shape != network.gpus.shape or (offered < 0).any():
         legal = f"a number of GPUs >= 0 for each of {network.gpus.size} nodes"

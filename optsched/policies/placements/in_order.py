@@ -1,5 +1,7 @@
-"""Rules that take nodes, or GPUs, in an order: ``count`` and ``first-fit`` by index, ``most-free`` by what is free, ``lwf``
-(least workload first) and ``list`` by load.
+"""Rules that take nodes or GPUs in an order.
+
+``count`` and ``first-fit`` order by index, ``most-free`` by free GPUs, ``lwf`` (least workload first) and ``list`` by
+load.
 """
 
 from __future__ import annotations
@@ -35,10 +37,10 @@ def _by_index(
 
 @PLACEMENTS.register("count")
 def count() -> Placement:
-    """Any free GPUs whose type and memory suit the job; nodes are not looked at.
+    """Any free GPUs whose type and memory suit the job; nodes are ignored.
 
-    The assumption of the theorems on gang scheduling: a gang starts whenever enough GPUs are free. GPUs get their names
-    after the run, lowest number first. Complexity O(1) in a homogeneous cluster.
+    This is the assumption of the theorems on gang scheduling: a gang starts whenever enough GPUs are free. GPUs get
+    their names after the run, lowest number first. Complexity O(1) in a homogeneous cluster.
     """
     return Placement("count", _by_index, pooled=True, any_free=True)
 
@@ -47,12 +49,12 @@ def count() -> Placement:
 def _first_open(
     gpus: int, open: Any, load: Any, gpu_node: Any, node_first: Any, random: Any, numbers: Any, out_gpu: Any
 ) -> int:
-    found = 0
+    taken = 0
     for g in range(open.size):
         if open[g]:
-            out_gpu[found] = g
-            found += 1
-            if found == gpus:
+            out_gpu[taken] = g
+            taken += 1
+            if taken == gpus:
                 return gpus
     return 0
 
@@ -61,15 +63,15 @@ def _first_open(
 def first_fit() -> Placement:
     """The first g eligible free GPUs in order of (node, index), crossing nodes where needed.
 
-    A gang starts whenever enough GPUs are free, as with ``count``, but its nodes are decided at the start. Where jobs share
-    GPUs: the first g with enough free memory. Complexity O(nodes), O(GPUs) where they share. Reference: the baseline FF of
-    Wang et al., arXiv 2002.10105.
+    A gang starts whenever enough GPUs are free, as with ``count``, but its nodes are decided at the start. Where jobs
+    share GPUs: the first g with enough free memory. Complexity O(nodes), O(GPUs) where they share. Reference: the
+    baseline FF of Wang et al., arXiv 2002.10105.
     """
     return Placement("first-fit", _by_index, any_free=True, shared=SharedRule(_first_open))
 
 
-FREE, HELD = 0, 1  # what nodes are ordered by: most free GPUs first, or the smallest share of GPUs that are held
-BY = 1  # where that stands, behind the state of random numbers
+FREE, HELD = 0, 1  # order of the nodes: most free GPUs first, or smallest share of held GPUs first
+BY = 1  # position of the order, after the state of the random numbers
 
 
 @njit(**NESTED)
@@ -88,7 +90,7 @@ def _by_level(
     if total < gpus:
         return 0
     left, entries, last = gpus, 0, -np.inf
-    while left > 0:  # one level after another: two looks at the nodes for all that are alike
+    while left > 0:  # one level after another: two passes over the nodes for each level
         least = np.inf
         for p in range(free.size):
             if eligible[p] and free[p] > 0 and _level(by, free[p], size[p]) > last:
@@ -105,10 +107,10 @@ def _by_level(
 
 @PLACEMENTS.register("most-free")
 def most_free() -> Placement:
-    """A gang fills the eligible node with most free GPUs (ties: the first), then the one with most of the others.
+    """A gang fills the eligible node with most free GPUs (ties: the first), then the next node in this order.
 
-    Any gang fits whenever as many eligible GPUs are free. Complexity O(nodes) for every number of free GPUs among the
-    nodes that it takes. The rule by which the simulator of the Pollux artifact gives GPUs to a new gang.
+    Any gang fits whenever that number of eligible GPUs is free. Complexity O(nodes) for every number of free GPUs
+    among the nodes that it takes. The simulator of the Pollux artifact gives GPUs to a new gang by this rule.
     """
     return SetPlacement("most-free", _by_level, any_free=True, settings=(FREE,))
 
@@ -117,15 +119,40 @@ def most_free() -> Placement:
 def least_workload_first(
     gpus: int, open: Any, load: Any, gpu_node: Any, node_first: Any, random: Any, numbers: Any, out_gpu: Any
 ) -> int:
-    """The rule where GPUs are shared; ``numbers`` = (kappa,)."""
+    """Choose the least loaded GPUs, or go through the nodes by mean load; the rule for shared GPUs.
+
+    Parameters
+    ----------
+    gpus
+        GPUs of the gang.
+    open
+        GPUs that may be chosen, bool[G]; changed in place.
+    load
+        Load of every GPU, f64[G].
+    gpu_node
+        Node of every GPU, i64[G].
+    node_first
+        First GPU of every node, i64[N + 1].
+    random
+        State of the random numbers.
+    numbers
+        (kappa,): gangs of at most kappa take GPUs from anywhere.
+    out_gpu
+        Output: GPUs chosen.
+
+    Returns
+    -------
+    int
+        Number of GPUs chosen; 0: the gang does not fit.
+    """
     total = 0
     for g in range(open.size):
         total += open[g]
     if total < gpus:
         return 0
-    found = 0
+    taken = 0
     last_mean, last = -1.0, -1  # nodes are taken in order of (mean load, number): the last one so far
-    while found < gpus:
+    while taken < gpus:
         begin, end = 0, open.size
         if gpus > numbers[0]:
             node, least = -1, 0.0
@@ -140,7 +167,7 @@ def least_workload_first(
                     node, least = m, mean
             last_mean, last = least, node
             begin, end = node_first[node], node_first[node + 1]
-        while found < gpus:
+        while taken < gpus:
             best = -1
             for g in range(begin, end):
                 if open[g] and (best < 0 or load[g] < load[best]):
@@ -148,23 +175,35 @@ def least_workload_first(
             if best < 0:
                 break
             open[best] = False  # scratch of the engine
-            out_gpu[found] = best
-            found += 1
+            out_gpu[taken] = best
+            taken += 1
     return gpus
 
 
 @PLACEMENTS.register("lwf")
 def lwf(kappa: int = 1, seconds_per_byte: float = 0.0) -> Placement:
-    """Least workload first: gangs of at most kappa take the least loaded GPUs anywhere, larger ones the least loaded nodes.
+    """Least workload first: gangs of at most kappa take the least loaded GPUs, larger ones the least loaded nodes.
 
     The load of a GPU is the work that its residents still have there: forwards, backwards, and b seconds a byte of the
-    messages of those that span nodes (``seconds_per_byte`` > 0: that instead of the b of the instance's contention). A gang
-    of more than ``kappa`` goes through the nodes by mean load of all their GPUs, and takes the open GPUs of each, least
-    loaded first. Ties: lowest number. Where GPUs are exclusive a free GPU has no load, and the least loaded node is the one
-    of which the smallest share is held. Guarantee: none known. Complexity O(g G) a placement.
+    messages of those that span nodes. A gang of more than ``kappa`` goes through the nodes by mean load of all their
+    GPUs, and takes the open GPUs of each, least loaded first. Ties go to the lowest number. Where GPUs are exclusive a
+    free GPU has no load, and the least loaded node is the one of which the smallest share is held. Guarantee: none
+    known. Complexity O(g G) a placement.
 
-    Reference: Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020). The published simulator counts 7.8125e-9 seconds a byte, the
-    constant of 1 GbE, also in its 10 GbE setting.
+    Reference: Wang, Shi, Wang, Chu, arXiv 2002.10105 (2020). The published simulator counts 7.8125e-9 seconds a byte,
+    the constant of 1 GbE, also in its 10 GbE setting.
+
+    Parameters
+    ----------
+    kappa
+        Largest gang that takes GPUs from anywhere.
+    seconds_per_byte
+        b in seconds a byte; 0: that of the instance's contention.
+
+    Raises
+    ------
+    InputError
+        For an illegal value.
     """
     check_legal(kappa >= 1, "lwf: kappa", kappa, "an integer >= 1")
     legal = f"0 (that of the contention) .. {LARGEST:g}"
@@ -175,10 +214,10 @@ def lwf(kappa: int = 1, seconds_per_byte: float = 0.0) -> Placement:
 
 @PLACEMENTS.register("list")
 def least_loaded() -> Placement:
-    """The g least loaded GPUs anywhere, whatever their nodes: list scheduling, LWF with kappa = infinity.
+    """The g least loaded GPUs anywhere, on any nodes: list scheduling, LWF with kappa = infinity.
 
-    Loads as in ``lwf``. Where GPUs are exclusive a free one has no load, and this is ``first-fit``. Guarantee: none known
-    for gangs; for one-GPU jobs without messages this is Graham's rule. Complexity O(g G) a placement. Reference: the
-    baseline LS of Wang et al., arXiv 2002.10105 (2020).
+    Loads are as in ``lwf``. Where GPUs are exclusive a free one has no load, and this is ``first-fit``. Guarantee:
+    none known for gangs; for one-GPU jobs without messages this is Graham's rule. Complexity O(g G) a placement.
+    Reference: the baseline LS of Wang et al., arXiv 2002.10105 (2020).
     """
     return Placement("list", _by_index, any_free=True, shared=SharedRule(least_workload_first, (math.inf,)))

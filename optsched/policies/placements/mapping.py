@@ -1,8 +1,8 @@
-"""A mapping of one job's replicas to servers while it is being sought: its iteration time, and its local search.
+"""A mapping of one job's replicas to servers during the search: its iteration time, and its local search.
 
-Replicas of a stage are alike, so a mapping is a count a (stage, server). Candidates are the eligible servers with free
-GPUs, by number. Everything lies in two tables in the scratch of `optsched.speeds.speed_tables`: nothing is allocated,
-and few arrays are passed from function to function, which is what compiling and calling them costs.
+Replicas of a stage are alike, so a mapping is a count for each (stage, server). Candidates are the eligible servers
+with free GPUs, by number. All data is in two tables in the scratch of `optsched.speeds.speed_tables`: nothing is
+allocated, and few arrays are passed from function to function, because each costs time in compiling and in every call.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from optsched.compiled import NESTED, njit
 from optsched.problem.arrays import Floats, Ints
 from optsched.speeds.speed_tables import SpeedTables
 
-FALLS = 1 - 1e-12  # an iteration time is smaller only when it is so by more than rounding
+FALLS = 1 - 1e-12  # an iteration time is smaller only if it is smaller by more than rounding
 
 # Rows of `whole`, by candidate:
 NODE = 0
@@ -51,7 +51,7 @@ WAIT = 7
 
 
 class Mapping(NamedTuple):
-    """S stages, C candidates, E edges; ``whole`` and ``real`` have a row for each of the names above."""
+    """S stages, C candidates, E edges; ``whole`` and ``real`` have a row for each of the constants above."""
 
     stages: int
     candidates: int
@@ -64,16 +64,28 @@ class Mapping(NamedTuple):
 
 @njit(**NESTED)
 def new_mapping(t: SpeedTables, job: int, free: Any, eligible: Any) -> Mapping:
-    """An empty mapping of the job's profile to the eligible free GPUs. O(nodes + stages x candidates)."""
+    """Return an empty mapping of the job's profile to the eligible free GPUs. O(nodes + stages x candidates).
+
+    Parameters
+    ----------
+    t
+        Tables of speeds, whose scratch the mapping uses.
+    job
+        Number of the job.
+    free
+        Free GPUs of every node, i64[N].
+    eligible
+        Nodes that the job may use, bool[N].
+    """
     p = t.jobs[job].profile
-    own, end = t.profiles[p], t.profiles[p + 1]
-    base, stages = own.stage, end.stage - own.stage
+    graph, end = t.profiles[p], t.profiles[p + 1]
+    base, stages = graph.stage, end.stage - graph.stage
     candidates = 0
     for m in range(free.size):
         if eligible[m] and free[m] > 0:
             candidates += 1
     whole, real = t.scratch, t.scratch_seconds
-    x = Mapping(stages, candidates, own.factor, own.fastest, whole, real, t.edges[own.edge : end.edge])
+    x = Mapping(stages, candidates, graph.factor, graph.fastest, whole, real, t.edges[graph.edge : end.edge])
     c = 0
     for m in range(free.size):
         if eligible[m] and free[m] > 0:
@@ -97,7 +109,19 @@ def new_mapping(t: SpeedTables, job: int, free: Any, eligible: Any) -> Mapping:
 
 @njit(**NESTED)
 def put(x: Mapping, s: int, c: int, n: int) -> None:
-    """``n`` more replicas of stage ``s`` on candidate ``c``."""
+    """Put ``n`` more replicas of stage ``s`` on candidate ``c``.
+
+    Parameters
+    ----------
+    x
+        The mapping.
+    s
+        Stage.
+    c
+        Candidate.
+    n
+        Number of replicas.
+    """
     w = x.whole
     if w[COUNT + s, c] == 0:
         at = w[FIRST, s] + w[SPREAD, s]
@@ -113,7 +137,19 @@ def put(x: Mapping, s: int, c: int, n: int) -> None:
 
 @njit(**NESTED)
 def take(x: Mapping, s: int, c: int, n: int) -> None:
-    """``n`` replicas of stage ``s`` leave candidate ``c``."""
+    """Take ``n`` replicas of stage ``s`` from candidate ``c``.
+
+    Parameters
+    ----------
+    x
+        The mapping.
+    s
+        Stage.
+    c
+        Candidate.
+    n
+        Number of replicas.
+    """
     w = x.whole
     w[COUNT + s, c] -= n
     w[HELD, c] -= n
@@ -130,7 +166,13 @@ def take(x: Mapping, s: int, c: int, n: int) -> None:
 
 @njit(**NESTED)
 def clear(x: Mapping) -> None:
-    """No replica is placed."""
+    """Remove all replicas from the mapping.
+
+    Parameters
+    ----------
+    x
+        The mapping.
+    """
     w = x.whole
     for s in range(x.stages):
         while w[SPREAD, s] > 0:
@@ -140,7 +182,13 @@ def clear(x: Mapping) -> None:
 
 @njit(**NESTED)
 def keep(x: Mapping) -> None:
-    """Remember this mapping."""
+    """Save this mapping.
+
+    Parameters
+    ----------
+    x
+        The mapping.
+    """
     w = x.whole
     for s in range(x.stages):
         w[KEPT_SPREAD, s] = w[SPREAD, s]
@@ -151,7 +199,13 @@ def keep(x: Mapping) -> None:
 
 @njit(**NESTED)
 def recall(x: Mapping) -> None:
-    """Back to the mapping that was kept."""
+    """Restore the saved mapping.
+
+    Parameters
+    ----------
+    x
+        The mapping.
+    """
     clear(x)
     w = x.whole
     for s in range(x.stages):
@@ -161,9 +215,15 @@ def recall(x: Mapping) -> None:
 
 @njit(**NESTED)
 def mapping_pace(x: Mapping) -> float:
-    """alpha of the replicas placed so far: what is not placed sends nothing, so this is a lower bound until all are.
+    """Return alpha of the replicas placed so far, in seconds.
 
-    Complexity O(sum over edges of the spreads of both ends). Terms: `optsched.speeds.stage_graph`.
+    Replicas that are not placed send nothing, so this is a lower bound until all are placed. Complexity O(sum over
+    edges of the spreads of both ends). Terms: `optsched.speeds.stage_graph`.
+
+    Parameters
+    ----------
+    x
+        The mapping.
     """
     w, f = x.whole, x.real
     ring = 0.0
@@ -193,7 +253,17 @@ def mapping_pace(x: Mapping) -> float:
 
 @njit(**NESTED)
 def has_an_equal_before(x: Mapping, d: int, need: int) -> bool:
-    """Is an empty server with the same bandwidths and ``need`` free GPUs looked at before the empty candidate ``d``?"""
+    """Return True if an empty server before the empty candidate ``d`` has the same bandwidths and enough free GPUs.
+
+    Parameters
+    ----------
+    x
+        The mapping.
+    d
+        Candidate.
+    need
+        Free GPUs that are needed.
+    """
     w = x.whole
     if w[HELD, d] > 0:
         return False
@@ -207,7 +277,15 @@ def has_an_equal_before(x: Mapping, d: int, need: int) -> bool:
 
 @njit(**NESTED)
 def write_entries(x: Mapping, out_node: Any, out_count: Any) -> int:
-    """The mapping as entries (node, GPUs) in stage-major order; their number."""
+    """Write the mapping as entries (node, GPUs) in stage-major order and return their number.
+
+    Parameters
+    ----------
+    x
+        The mapping.
+    out_node, out_count
+        Output: node and GPUs of every entry.
+    """
     w, entries = x.whole, 0
     for s in range(x.stages):
         for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):
@@ -223,7 +301,7 @@ def write_entries(x: Mapping, out_node: Any, out_count: Any) -> int:
 
 # Local search on a mapping: moves of a replica and swaps of two.
 #
-# Every pass looks at the whole neighbourhood and takes the step with the smallest alpha, the first of equals in order of
+# Every pass examines the whole neighbourhood and takes the step with the smallest alpha, the first of equals in order of
 # (kind, stage, server); it ends when no step lowers alpha. A group is the replicas of one stage on one server.
 
 # A step: (s, c, u, d): a replica of stage s goes from c to d and one of stage u from d to c; u < 0: none; s < 0: no step.
@@ -232,7 +310,13 @@ Step = tuple[int, int, int, int]
 
 @njit(**NESTED)
 def descend(x: Mapping) -> None:
-    """Take the best step while alpha strictly falls. Complexity of a pass O((g C + g^2) x time of one alpha)."""
+    """Take the best step while alpha strictly falls. Complexity of a pass O((g C + g^2) x time of one alpha).
+
+    Parameters
+    ----------
+    x
+        The mapping, improved in place.
+    """
     alpha, none = mapping_pace(x), np.int64(-1)  # typed: literals would have the kernels compiled once more
     w = x.whole
     while alpha > x.fastest:
@@ -242,12 +326,12 @@ def descend(x: Mapping) -> None:
                 w[GROUP_STAGE, groups] = s
                 w[GROUP_COLUMN, groups] = w[COLUMN, i]
                 groups += 1
-        step, found = _best_move(x, groups, (none, none, none, none), alpha * FALLS)
-        step, found = _best_swap(x, groups, step, found)
+        step, least = _best_move(x, groups, (none, none, none, none), alpha * FALLS)
+        step, least = _best_swap(x, groups, step, least)
         if step[0] < 0:
             break
         _make(x, step)
-        alpha = found
+        alpha = least
 
 
 @njit(**NESTED)

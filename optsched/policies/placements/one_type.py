@@ -7,7 +7,7 @@ from typing import Any
 from optsched.policies.placements import PLACEMENTS, SetPlacement
 from optsched.simulation.placement import Placement, compiled
 
-MIXED = 1  # behind the state of random numbers, of which it needs none: may a gang be of several types?
+MIXED = 1  # position, after the unused state of the random numbers: 1 if a gang may use several types
 
 
 @compiled
@@ -27,7 +27,7 @@ def _one_type(
         widest = max(widest, whole)
         if total > most:
             best, most = kind, total
-    several = gpus > widest and random[MIXED] > 0  # no type will ever hold it: of all that it may use
+    several = gpus > widest and random[MIXED] > 0  # no type can hold it: it may use all its types together
     if best < 0 and not several:
         return 0
     fitting = -1  # the node with the fewest free GPUs that holds the gang
@@ -49,10 +49,15 @@ def _one_type(
 
 @PLACEMENTS.register("one-type")
 def one_type(mixed: bool = False) -> Placement:
-    """A gang runs on GPUs of one type: that of which most are free (ties: the first in the cluster), whatever its speed.
+    """A gang runs on GPUs of one type: the one with most free GPUs, whatever its speed.
 
-    On one node where one holds it (best fit), else on nodes in index order. A gang larger than every type never starts, and
-    blocks nobody; ``mixed``: it takes GPUs of several.
-    Complexity O(nodes x types). What a manager of containers does that knows of types but not of speeds.
+    Ties go to the first type in the cluster. A gang runs on one node if one holds it (best fit), otherwise on nodes in
+    index order. A gang larger than every type never starts, and blocks no job; with ``mixed`` it uses several types.
+    Complexity O(nodes x types). A manager of containers that knows types but not speeds acts in this way.
+
+    Parameters
+    ----------
+    mixed
+        Let a gang that no type can hold use several types.
     """
     return SetPlacement("one-type", _one_type, settings=(mixed,))

@@ -14,7 +14,13 @@ from optsched.simulation.placement import Placement, SharedRule, compiled, compi
 
 @njit(**NESTED)
 def uniform(random: Any) -> float:
-    """The next of uniform numbers in [0, 1): xorshift64*, 53 bits."""
+    """Return the next of uniform numbers in [0, 1): xorshift64*, 53 bits.
+
+    Parameters
+    ----------
+    random
+        State of the random numbers, u64[]; changed in place.
+    """
     x = random[0]
     x ^= x >> np.uint64(12)
     x ^= x << np.uint64(25)
@@ -60,15 +66,15 @@ def _random_open(
         total += open[g]
     if total < gpus:
         return 0
-    found = 0
+    taken = 0
     for g in range(open.size):
         if not open[g]:
             continue
-        if uniform(random) * total < gpus - found:
-            out_gpu[found] = g
-            found += 1
+        if uniform(random) * total < gpus - taken:
+            out_gpu[taken] = g
+            taken += 1
         total -= 1
-    return found
+    return taken
 
 
 @PLACEMENTS.register("random")
@@ -76,6 +82,16 @@ def random(seed: int = 0) -> Placement:
     """g free eligible GPUs, every set equally likely; the same ``seed`` gives the same run. Complexity O(free GPUs).
 
     Where jobs share GPUs: g of those with enough free memory.
+
+    Parameters
+    ----------
+    seed
+        Seed of the random numbers.
+
+    Raises
+    ------
+    InputError
+        For an illegal value.
     """
     check_legal(seed >= 0, "random: seed", seed, "an integer >= 0")
     return Placement("random", _random, any_free=True, seed=seed, shared=SharedRule(_random_open))

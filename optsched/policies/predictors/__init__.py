@@ -1,4 +1,4 @@
-"""How long a job will run, said at its arrival: predictors, registered under their names."""
+"""Predictors of the lengths of jobs at their arrival, registered by name."""
 
 from __future__ import annotations
 
@@ -15,17 +15,30 @@ PREDICTORS: Registry[Callable[..., Predictor]] = Registry(
 
 
 def predictor(text: str | Predictor) -> Predictor:
-    """The predictor that ``NAME[/key=value]...`` names, e.g. ``forest`` or ``noisy/error=2/seed=1``."""
+    """Return the predictor that a text names, e.g. ``forest`` or ``noisy/error=2/seed=1``.
+
+    Parameters
+    ----------
+    text
+        ``NAME[/key=value]...``, or a predictor, which is returned.
+    """
     if not isinstance(text, str):
         return text
-    found: Predictor = made(PREDICTORS.get, "predictor", text, opens="/", separates="/")
-    return found
+    result: Predictor = made(PREDICTORS.get, "predictor", text, opens="/", separates="/")
+    return result
 
 
 def spelled(name: str, predictor: Any, always: tuple[str, ...] = ()) -> str:
-    """``name`` and the parameters that are not at their defaults (and those of ``always``), e.g. ``forest/refit=200``.
+    """Return the text of a predictor in reports, which `predictor` reads back, e.g. ``forest/refit=200``.
 
-    So a predictor writes itself in reports: text that `predictor` reads back.
+    Parameters
+    ----------
+    name
+        Name of the predictor.
+    predictor
+        The predictor; parameters at their defaults are left out.
+    always
+        Parameters that are never left out.
     """
     parts = [name]
     for key, default in parameters_of(type(predictor)).items():

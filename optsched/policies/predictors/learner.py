@@ -1,7 +1,7 @@
-"""`Learner`: what predictors that learn from completed runs share, and what is kept of these. A run counts from its end on.
+"""`Learner`: the common part of predictors that learn from completed runs, and their history.
 
-Lengths are kept as y = log(1 + n). Runs of jobs with a profile (iterations) and of jobs with a duration (seconds) are
-different quantities and never meet: every record is kept per unit.
+A run counts from its end on. Lengths are kept as y = log(1 + n). Runs of jobs with a profile (iterations) and of jobs
+with a duration (seconds) are different quantities and are never mixed: every record is kept per unit.
 """
 
 from __future__ import annotations
@@ -26,7 +26,13 @@ FIRST_FIT = 100  # completions
 
 
 def hour_and_weekday(now: float) -> tuple[float, float]:
-    """Of a time in seconds; both count from time 0."""
+    """Return hour and weekday of a time; both count from time 0.
+
+    Parameters
+    ----------
+    now
+        Time in seconds.
+    """
     return now % 86400.0 // 3600, now // 86400.0 % 7
 
 
@@ -42,7 +48,17 @@ class Runs:
     latest: float = -math.inf  # when the latest of them completed
 
     def add(self, y: float, length: float, now: float) -> None:
-        """One more run. O(count) for keeping ``ranked``: a move of eight bytes a run."""
+        """Add a run. O(count) for keeping ``ranked`` sorted: a move of eight bytes a run.
+
+        Parameters
+        ----------
+        y
+            log(1 + length).
+        length
+            Iterations or seconds.
+        now
+            Completion of the run, in seconds.
+        """
         self.count += 1
         self.total += y
         self.lengths += length
@@ -57,20 +73,31 @@ class Runs:
 
     @property
     def median(self) -> float:
-        """Median of y; of an even number of runs the mean of the two in the middle."""
+        """Median of y; for an even number of runs the mean of the two in the middle."""
         middle = self.count // 2
         return self.ranked[middle] if self.count % 2 else (self.ranked[middle - 1] + self.ranked[middle]) / 2
 
     def last(self, back: int) -> float:
-        """y of the latest run (``back`` = 1), of the one before (2) ...; of the earliest kept where there are fewer."""
+        """Return y of one of the latest runs; of the earliest one kept if there are fewer.
+
+        Parameters
+        ----------
+        back
+            1 for the latest run, 2 for the one before, ...
+        """
         return self.recent[max(len(self.recent) - back, 0)]
 
 
 @dataclass
 class Learner(ABC):
-    """Learns from completed runs, strictly online; ``prior`` is said before any run has completed.
+    """Learns from completed runs, strictly online; predicts ``prior`` before any run has completed.
 
     ``prior`` counts in the job's own unit: 3600 seconds, or 3600 iterations of a job with a profile.
+
+    Parameters
+    ----------
+    prior
+        Length before any run has completed.
     """
 
     prior: float = 3600.0
@@ -82,21 +109,35 @@ class Learner(ABC):
 
     @property
     def name(self) -> str:
-        """Shown in reports."""
+        """Name in reports, with parameters."""
         return spelled(self.registered, self)
 
     def begin(self, jobs: JobFacts) -> None:
-        """Forget every run; these jobs will come."""
+        """Forget every run.
+
+        Parameters
+        ----------
+        jobs
+            Facts about the jobs of the run.
+        """
         self._jobs = jobs
         self._runs: dict[tuple[str, bool, str | None], Runs] = {}
 
     def predict(self, job: int, now: float) -> float:
-        """A length > 0 from the runs that completed before."""
+        """Return a length > 0 from the runs that completed before.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        now
+            Its release date, in seconds.
+        """
         return max(self._length(job, now), math.ulp(0.0))
 
     @abstractmethod
     def _length(self, job: int, now: float) -> float:
-        """The prediction, in terms of the runs that have completed."""
+        """Return the prediction from the runs that have completed."""
 
     def _keys(self, job: int) -> list[tuple[str, bool, str | None]]:
         # of its group, its user and all jobs, in its unit
@@ -105,22 +146,41 @@ class Learner(ABC):
         return [(level, jobs.profiled[job], name) for level, name in names]
 
     def _known(self, job: int) -> tuple[Runs | None, Runs | None, Runs | None]:
-        """Completed runs of the job's group, of its user, and all; None: there are none (or no group, no user). O(1)."""
+        """Return the completed runs of the job's group, of its user, and of all jobs; None if there are none. O(1)."""
         group, user, every = map(self._runs.get, self._keys(job))
         return group, user, every
 
     def observe(self, job: int, now: float, length: float) -> None:
-        """The run counts for its group, its user and all."""
+        """Record a completed run for its group, its user and all jobs.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        now
+            Its completion, in seconds.
+        length
+            Its length: iterations or seconds.
+        """
         for key in self._keys(job):
             if key[2] is not None or key[0] == "all":
                 self._runs.setdefault(key, Runs()).add(math.log1p(length), length, now)
 
 
 class Refits:
-    """Trees that learn from the last ``window`` completed runs: ``trees``, None before they are fitted first.
+    """Trees that learn from the last ``window`` completed runs: ``trees``, None before they are first fitted.
 
-    They are fitted after the first 100 (``every``, if fewer), then after ``every``. ``asked``: what was known of a job when
-    it was submitted, until it completes.
+    They are fitted after the first 100 completions (``every``, if fewer), then after every ``every``. ``asked``: the
+    features of a job at its submission, until it completes.
+
+    Parameters
+    ----------
+    every
+        Number of completions after which the trees are fitted again.
+    window
+        Number of the latest runs to fit on.
+    make
+        Function that returns trees to be fitted.
     """
 
     def __init__(self, every: int, window: int, make: Callable[[], Any]) -> None:
@@ -131,7 +191,15 @@ class Refits:
         self._fresh = 0  # completions since the last fit
 
     def complete(self, job: int, target: float) -> None:
-        """A job has completed: from what was known of it this should be predicted. Now and then the trees are fitted."""
+        """Add a completed job to the history; fit the trees again when it is due.
+
+        Parameters
+        ----------
+        job
+            Number of the job, whose features are in ``asked``.
+        target
+            Value that the trees should predict for it.
+        """
         self._runs.append((self.asked.pop(job), target))
         self._fresh += 1
         if self._fresh >= (min(FIRST_FIT, self._every) if self.trees is None else self._every):

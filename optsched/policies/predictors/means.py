@@ -17,8 +17,8 @@ MEANS = ("geometric", "arithmetic")
 class Mean(Learner):
     """A mean of completed runs.
 
-    ``mean=geometric``: exp(mean of log(1 + n)) - 1, the mean on the scale on which ratios n^/n count; ``arithmetic``: the
-    plain mean of n, which few long runs pull up.
+    The ``geometric`` mean is exp(mean of log(1 + n)) - 1, the mean on the scale on which ratios n^/n count. The
+    ``arithmetic`` mean is the plain mean of n, which a few long runs dominate.
     """
 
     mean: str = "geometric"
@@ -36,7 +36,14 @@ class Mean(Learner):
 class GlobalMean(Mean):
     """The mean of all runs that completed before; before the first: ``prior``. O(log n) a job.
 
-    The baseline that knows nothing of a job: what any other predictor must beat.
+    This baseline uses no fact of a job; any other predictor should be better.
+
+    Parameters
+    ----------
+    prior
+        Length before any run has completed, in the unit of the job.
+    mean
+        ``geometric`` or ``arithmetic``.
     """
 
     registered: ClassVar[str] = "global-mean"
@@ -51,7 +58,15 @@ class GlobalMean(Mean):
 class GroupMean(Mean):
     """The mean of the completed runs of the job's group. O(log n) a job.
 
-    Without any: the mean of its user's runs; without those: of all runs; before the first: ``prior``.
+    If there are none: the mean of its user's runs; if there are none of these: of all runs; before the first:
+    ``prior``.
+
+    Parameters
+    ----------
+    prior
+        Length before any run has completed, in the unit of the job.
+    mean
+        ``geometric`` or ``arithmetic``.
     """
 
     registered: ClassVar[str] = "group-mean"

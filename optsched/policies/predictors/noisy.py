@@ -15,29 +15,53 @@ from optsched.simulation.predictor import JobFacts
 
 @dataclass
 class Oracle:
-    """Is told the truth at the beginning, and learns nothing. O(1) a job."""
+    """A predictor that reads the true lengths at the beginning, and learns nothing. O(1) a job."""
 
     oracle: ClassVar[bool] = True
     learns: ClassVar[bool] = False
     _predicted: Floats = field(init=False, repr=False, compare=False)
 
     def predict(self, job: int, now: float) -> float:
-        """What was made of n_j at the beginning."""
+        """Return the prediction made at the beginning.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        now
+            Its release date, in seconds.
+        """
         return float(self._predicted[job])
 
     def observe(self, job: int, now: float, length: float) -> None:
-        """Nothing to learn."""
+        """Learn nothing.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        now
+            Its completion, in seconds.
+        length
+            Its length: iterations or seconds.
+        """
 
 
 @PREDICTORS.register("perfect")
 @dataclass
 class Perfect(Oracle):
-    """The true length: lam_o = lam_u = 1, against which every other predictor is measured. O(1) a job."""
+    """The true length: lam_o = lam_u = 1, the standard of comparison for every other predictor. O(1) a job."""
 
     name: ClassVar[str] = "perfect"
 
     def begin(self, jobs: JobFacts) -> None:
-        """Read the truth."""
+        """Read the true lengths.
+
+        Parameters
+        ----------
+        jobs
+            Facts about the jobs of the run.
+        """
         self._predicted = jobs.length
 
 
@@ -49,8 +73,15 @@ LARGEST = 1e6
 class Noisy(Oracle):
     """n^_j = n_j error^u_j, the u_j independent and uniform in [-1, 1]: lam_o, lam_u <= error. O(1) a job.
 
-    u_j is the j-th draw of a generator seeded with ``seed``: it depends neither on the other jobs nor on the order of
-    asking, and is the same for every ``error``.
+    u_j is the j-th draw of a generator seeded with ``seed``. It depends neither on the other jobs nor on the order of
+    predictions, and is the same for every ``error``.
+
+    Parameters
+    ----------
+    error
+        Largest factor by which a prediction is wrong.
+    seed
+        Seed of the random numbers.
     """
 
     error: float = 2.0
@@ -62,10 +93,16 @@ class Noisy(Oracle):
 
     @property
     def name(self) -> str:
-        """Shown in reports."""
+        """Name in reports, with parameters."""
         return spelled("noisy", self, always=("error",))
 
     def begin(self, jobs: JobFacts) -> None:
-        """Read the truth and blur it."""
+        """Read the true lengths and multiply them by random factors.
+
+        Parameters
+        ----------
+        jobs
+            Facts about the jobs of the run.
+        """
         u = np.random.Generator(np.random.PCG64(self.seed)).uniform(-1, 1, jobs.n)
         self._predicted = jobs.length * self.error**u

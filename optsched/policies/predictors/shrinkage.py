@@ -1,6 +1,6 @@
-"""``shrinkage``: a run lasts as earlier runs of its script, as far as these are known, of its user, its model and all.
+"""``shrinkage``: weighted means of earlier runs of the same script, user, model and of all jobs.
 
-``boosting``: gradient boosting of a quantile of what that gets wrong.
+``boosting``: gradient boosting of a quantile of the error of that estimate.
 """
 
 from __future__ import annotations
@@ -33,17 +33,27 @@ NONE = _Runs(0.0, 0.0)
 @PREDICTORS.register("shrinkage")
 @dataclass
 class Shrinkage(Learner):
-    """Hierarchical shrinkage, group -> user -> model -> all jobs, of y = log(seconds in the job's best place). O(1) a job.
+    """Hierarchical shrinkage, group -> user -> model -> all jobs, of y = log(seconds in the job's best place).
 
-    The estimate at a level is (W ybar + k m) / (W + k): m that of the level above, at the top log ``prior`` (3600 seconds,
-    k = 1); k = ``group``, ``user``, ``model`` runs; ybar the mean of the level's runs, each with half the weight of one that
-    completed ``half_life`` runs of the level later, W their weight. The levels above the group count the first run of every
-    group, and jobs without one: they say how long a script takes that nobody has run, where runs of popular ones would only
-    say how long those take. A job that is counted in iterations takes seconds / alpha_min of them.
+    O(1) a job. The estimate at a level is (W ybar + k m) / (W + k). m is the estimate of the level above, at the top
+    log ``prior`` (3600 seconds, k = 1). k = ``group``, ``user``, ``model`` runs. ybar is the mean of the level's runs,
+    each with half the weight of one that completed ``half_life`` runs of the level later; W is the sum of weights. The
+    levels above the group count the first run of every group, and jobs without a group. So they estimate the length of
+    a script that has no run yet; with all runs they would mostly describe popular scripts. The length of a job that is
+    counted in iterations is seconds / alpha_min.
 
-    **Guarantee** none. k = 0.2 is about the variance within a group over that between groups of the recipe ``recurring``;
-    user and model say nothing there; all four numbers were chosen on its seeds 101-103. **Reference** James and Stein 1961;
-    Buhlmann 1967 (credibility).
+    **Guarantee** none. k = 0.2 is about the variance within a group over that between groups of the recipe
+    ``recurring``; user and model carry no information there; all four numbers were chosen on its seeds 101-103.
+    **Reference** James and Stein 1961; Buhlmann 1967 (credibility).
+
+    Parameters
+    ----------
+    prior
+        Length before any run has completed, in seconds.
+    group, user, model
+        Strength k of the level above a group, a user and a model, in runs.
+    half_life
+        Number of runs after which the weight of a run is halved.
     """
 
     group: float = 0.2
@@ -60,18 +70,24 @@ class Shrinkage(Learner):
             check_legal(0 < value < math.inf, key, value, "a finite number > 0")
 
     def begin(self, jobs: JobFacts) -> None:
-        """Forget every run."""
+        """Forget every run.
+
+        Parameters
+        ----------
+        jobs
+            Facts about the jobs of the run.
+        """
         super().begin(jobs)
         self._levels: dict[Key, _Runs] = {}
 
     def _above(self, job: int) -> list[tuple[Key, float]]:
-        # the levels above the group that the job has, from the top, and what the one above each of them counts
+        # the levels of the job above its group, from the top, each with the strength of the one above it
         levels: list[tuple[Key, float]] = [(("all", None), 1.0)]
         named = (("model", self._jobs.model[job], self.model), ("user", self._jobs.user[job], self.user))
         return levels + [((level, name), strength) for level, name, strength in named if name is not None]
 
     def _estimate(self, job: int) -> float:
-        """Of y."""
+        """Return the estimate of y of a job."""
         mean = math.log(self.prior)
         for key, strength in self._above(job):
             mean = self._levels.get(key, NONE).towards(mean, strength)
@@ -82,11 +98,21 @@ class Shrinkage(Learner):
         return math.exp(self._estimate(job)) / float(self._jobs.fastest[job])
 
     def _log_seconds(self, job: int, length: float) -> float:
-        """y of a run; that of the shortest there is where its length rounds to nothing."""
+        """Return y of a run; a length that rounds to 0 counts as the least positive float."""
         return math.log(max(length * float(self._jobs.fastest[job]), math.ulp(0.0)))
 
     def observe(self, job: int, now: float, length: float) -> None:
-        """The run counts at its levels."""
+        """Add a completed run to the levels to which it belongs.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        now
+            Its completion, in seconds.
+        length
+            Its length: iterations or seconds.
+        """
         y, group = self._log_seconds(job, length), self._jobs.group[job]
         new = group is None or ("group", group) not in self._levels
         keys: list[Key] = [key for key, _ in self._above(job)] if new else []
@@ -101,12 +127,27 @@ class Shrinkage(Learner):
 class Boosting(Shrinkage):
     """The estimate of `shrinkage` plus a ``quantile`` of its error, by gradient boosting with the pinball loss.
 
-    Small trees (8 leaves, at least 20 runs each, 50 of them, rate 0.05) on the estimate, on weight and mean of the group's,
-    the user's and the model's runs, gang, stages, alpha_min, hour and weekday; fitted and fitted again as the ``forest`` is
-    (``refit``, ``window``). ``quantile`` = 0.5: a median; a larger one: what a share of so much of the jobs stays below, if
-    the future is like the past.
+    Small trees (8 leaves, at least 20 runs each, 50 of them, rate 0.05) on the estimate, on weight and mean of the
+    group's, the user's and the model's runs, gang, stages, alpha_min, hour and weekday. They are fitted when the
+    ``forest`` is (``refit``, ``window``). ``quantile`` = 0.5 predicts a median; a larger one predicts a bound that
+    holds for this share of the jobs, if the future is like the past.
 
     **Guarantee** none. **Complexity** a millisecond a job. **Reference** Friedman 2001; Koenker and Bassett 1978.
+
+    Parameters
+    ----------
+    prior
+        Length before any run has completed, in seconds.
+    group, user, model
+        Strength k of the level above a group, a user and a model, in runs.
+    half_life
+        Number of runs after which the weight of a run is halved.
+    quantile
+        Quantile of the error that is predicted.
+    refit
+        Number of completions after which the trees are fitted again.
+    window
+        Number of the latest runs to fit on.
     """
 
     quantile: float = 0.5
@@ -122,7 +163,13 @@ class Boosting(Shrinkage):
             check_legal(getattr(self, key) >= 1, key, getattr(self, key), "an integer >= 1")
 
     def begin(self, jobs: JobFacts) -> None:
-        """Forget every run and the trees."""
+        """Forget every run and the trees.
+
+        Parameters
+        ----------
+        jobs
+            Facts about the jobs of the run.
+        """
         super().begin(jobs)
         self._refits = Refits(self.refit, self.window, self._make_trees)
 
@@ -142,7 +189,17 @@ class Boosting(Shrinkage):
         return np.array((*past, *facts), dtype=np.float32)
 
     def observe(self, job: int, now: float, length: float) -> None:
-        """The run counts, with what was known at its submission; now and then the trees are fitted again."""
+        """Add a completed run, with its features at submission; fit the trees again when it is due.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        now
+            Its completion, in seconds.
+        length
+            Its length: iterations or seconds.
+        """
         super().observe(job, now, length)
         self._refits.complete(job, self._log_seconds(job, length) - float(self._refits.asked[job][0]))
 

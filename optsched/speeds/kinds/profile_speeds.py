@@ -1,4 +1,4 @@
-"""Jobs at stage profiles: a graph of pipeline stages with replicas, as fast as its placement on the network is."""
+"""Jobs at stage profiles: a graph of pipeline stages with replicas; the placement on the network decides the speed."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class StageDocument(Document):
 
 
 class ProfileDocument(Document):
-    """What an iteration costs: a graph of stages; without edges a chain that carries the stages' activations."""
+    """A stage profile: a graph of stages; without edges a chain that carries the stages' activations."""
 
     stages: list[StageDocument] = Field(min_length=1)
     edges: list[tuple[Integer, Integer] | tuple[Integer, Integer, Number]] | None = Field(
@@ -42,14 +42,14 @@ class ProfileDocument(Document):
 
 
 class StageSpeeds(JobSpeeds):
-    """Between alpha_min and alpha_max of the profile: see `optsched.speeds.stage_graph`."""
+    """Speeds between alpha_min and alpha_max of the profile; see `optsched.speeds.stage_graph`."""
 
     sees_nodes = is_ordered = communicates = True
     given: dict[str, Profile]
 
     @cached_property
     def used(self) -> dict[str, Profile]:
-        """The profiles of the jobs, by name."""
+        """Profiles of the jobs, by name."""
         return {name: self.given[name] for name in sorted(set(self.names))}
 
     @cached_property
@@ -74,7 +74,7 @@ class StageSpeeds(JobSpeeds):
         for k, j in enumerate(self.jobs.tolist()):
             kind = int(instance.job_class[j])
             if kind not in nodes:
-                # what a mapping can see of nodes, and how many look so; the fastest and largest first
+                # kinds of nodes that differ for a mapping, with their numbers; the fastest and largest first
                 on, network = np.flatnonzero(instance.eligible(j)), self._network
                 rows = np.column_stack([-network.intra[on], -network.cross[on], -network.gpus[on]])
                 looks, count = np.unique(rows, axis=0, return_counts=True)
@@ -87,16 +87,50 @@ class StageSpeeds(JobSpeeds):
         return seconds, exact
 
     def alike(self, job: int) -> str:
+        """Return a key that jobs share if they are equally fast on the same nodes.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         return self._profile[job]
 
     def pace(self, job: int, nodes: Nodes) -> float:
+        """Return the seconds of a unit of work of a job on some nodes.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        nodes
+            Node of every replica.
+        """
         return iteration_time(self.used[self._profile[job]], self._network, nodes)
 
     def rates_by_type(self, may: Floats) -> tuple[Floats, Floats]:
+        """Return the units of work a second on GPUs of one type, together and spread, f64[k, T] each.
+
+        Parameters
+        ----------
+        may
+            1 where a job may use a type, otherwise 0, f64[k, T].
+        """
         rates = may * (1.0 / self._of_jobs(alpha_min))[:, None]
         return rates, rates
 
     def compute_time(self, job: int, nodes: Nodes, steps: int) -> float:
+        """Return the seconds of a unit of work with infinitely fast network interfaces.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        nodes
+            Node of every replica.
+        steps
+            Sub-steps of an iteration.
+        """
         return iteration_time(self.used[self._profile[job]], self._network.compute_time, nodes)
 
     def compiled(self) -> tuple[StagePaces]:
@@ -105,6 +139,13 @@ class StageSpeeds(JobSpeeds):
         return (StagePaces(row, list(self.used.values())),)
 
     def compiled_compute_time(self, job: int) -> list[float]:
+        """Return the seconds of a unit of work without communication, for every sub-batch.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         return [np.nan]
 
 
@@ -113,7 +154,7 @@ _remembered = lru_cache(maxsize=4096)(best_pace)
 
 @SPEED_MODELS.register("profiles")
 class StageProfiles(NamedModel[Profile]):
-    """Given by name; a gang has one GPU for each replica of its profile."""
+    """Stage profiles by name; a gang has one GPU for each replica of its profile."""
 
     formulas = StageSpeeds
     name, noun, rank = "profiles", "a stage profile", 2
@@ -123,4 +164,11 @@ class StageProfiles(NamedModel[Profile]):
     make = Profile.from_json
 
     def gang(self, name: str) -> int:
+        """Return the gang size that a profile needs.
+
+        Parameters
+        ----------
+        name
+            Name of the profile.
+        """
         return self.given[name].gpus

@@ -1,9 +1,9 @@
 """Jobs at scaling profiles: seconds of an iteration by sub-batch, replicas and placement, by formula or as measured.
 
-A gang works with the largest sub-batch that its job may use, m0 samples in s0 sub-steps (`ScalingSpeeds.sub_batches`), and
-takes T(m0, s0, r) seconds an iteration: by formula one number on one node and one over several, whatever the GPU types; or
-as measured for its placement (`optsched.speeds.iteration_times`). Here placement is known, also in a cluster of one-GPU
-nodes: a gang there is spread.
+A gang works with the largest sub-batch that its job may use, m0 samples in s0 sub-steps (`ScalingSpeeds.sub_batches`),
+and takes T(m0, s0, r) seconds an iteration: by formula one number on one node and one over several, whatever the GPU
+types; or as measured for its placement (`optsched.speeds.iteration_times`). Here placement is known, also in a cluster
+of one-GPU nodes: a gang there is spread.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from optsched.speeds.iteration_times import (
 
 
 class MeasuredStepsDocument(Document):
-    """Measured seconds of a step, of which synchronisation."""
+    """Measured seconds of steps, and of the synchronisation in them."""
 
     placements: list[tuple[Integer, Number, Number, Number]] = Field(
         default_factory=list, description="[placement, local batch, step, sync]"
@@ -53,7 +53,7 @@ class MeasuredStepsDocument(Document):
 
 
 class ScalingDocument(Document):
-    """How long an iteration takes by sub-batch, replicas and placement. Seconds, bytes, samples."""
+    """Seconds of an iteration by sub-batch, replicas and placement. Seconds, bytes, samples."""
 
     compute: Number = Field(ge=0, description="seconds of a step whatever the batch")
     per_sample: Number = Field(ge=0, description="seconds a sample")
@@ -73,7 +73,7 @@ class ScalingDocument(Document):
     measured: MeasuredStepsDocument | None = None
 
 
-MANY = 5000  # splits of a gang that are looked at one by one
+MANY = 5000  # largest number of splits of a gang that are examined one by one
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,21 +88,35 @@ class ScaledKind:
 
     @cached_property
     def chain(self) -> tuple[SubBatch, ...]:
-        """How the batch may be split, the largest sub-batch that the memory holds first; it is the one they work with."""
+        """Ways to split the batch, the largest sub-batch that the memory holds first; the jobs work with the first."""
         options, scaling = self.scaling.sub_batches(self.batch, self.gang), self.scaling
         if not scaling.knows_memory:
-            return tuple(SubBatch(each.size, each.steps, self.stated) for each in options)
-        fits = [each for each in options if each.memory <= self.stated] or list(options)
-        saves = ((each, scaling.memory_per_sample * (fits[0].size - each.size)) for each in fits)
-        return tuple(SubBatch(each.size, each.steps, self.stated - saved) for each, saved in saves)
+            return tuple(SubBatch(option.size, option.steps, self.stated) for option in options)
+        fits = [option for option in options if option.memory <= self.stated] or list(options)
+        saves = ((option, scaling.memory_per_sample * (fits[0].size - option.size)) for option in fits)
+        return tuple(SubBatch(option.size, option.steps, self.stated - saved) for option, saved in saves)
 
     def formula(self, spans: bool, option: SubBatch | None = None) -> float:
-        """By formula, with one of its sub-batches."""
+        """Return the seconds of an iteration by the formula.
+
+        Parameters
+        ----------
+        spans
+            Replicas are on several nodes.
+        option
+            Sub-batch; default: the first of the chain.
+        """
         used = option or self.chain[0]
         return iteration_seconds(self.scaling, used.size, used.steps, self.gang, spans)
 
     def seconds(self, nodes: Iterable[int]) -> float:
-        """With a replica on each of these nodes (a node with c of them appears c times)."""
+        """Return the seconds of an iteration on some nodes.
+
+        Parameters
+        ----------
+        nodes
+            Node of every replica.
+        """
         held, used = Counter(nodes), self.chain[0]
         return seconds_on(self.scaling, used.size, used.steps, [held[node] for node in sorted(held)])
 
@@ -110,21 +124,32 @@ class ScaledKind:
         return seconds_of(step, self.scaling, self.chain[0].size, self.chain[0].steps, self.gang, spans)
 
     def of_nodes(self, nodes: int) -> float:
-        """Of a placement over so many nodes that was not measured itself."""
+        """Return the seconds of an iteration on a placement that was not measured itself.
+
+        Parameters
+        ----------
+        nodes
+            Number of nodes of the placement.
+        """
         return self._timed(self._table.between(nodes, self.gang, self.chain[0].size), nodes > 1)
 
     def by_nodes(self, sizes: Ints) -> tuple[float, ...]:
-        """`of_nodes`, from one node on, in a cluster with nodes of these sizes; inf where so many cannot hold the gang.
+        """Return the seconds of `of_nodes` for 1, 2, ... nodes; inf if that number cannot hold the gang.
 
-        And where nothing says how long it takes (`reach` raises where some placement needs it).
+        Also inf if they are not known (`reach` raises if some placement needs them).
+
+        Parameters
+        ----------
+        sizes
+            GPUs of the nodes of the cluster, i64[N].
         """
-        most, found = np.cumsum(np.sort(sizes)[::-1]), []
+        most, seconds = np.cumsum(np.sort(sizes)[::-1]), []
         for nodes in range(1, min(self.gang, sizes.size) + 1):
             try:
-                found.append(self.of_nodes(nodes) if most[nodes - 1] >= self.gang else np.inf)
+                seconds.append(self.of_nodes(nodes) if most[nodes - 1] >= self.gang else np.inf)
             except InputError:
-                found.append(np.inf)
-        return tuple(found)
+                seconds.append(np.inf)
+        return tuple(seconds)
 
     @cached_property
     def _table(self) -> MeasuredTable:
@@ -133,31 +158,42 @@ class ScaledKind:
 
     @cached_property
     def by_id(self) -> dict[int, float]:
-        """Of the placements of this gang that were measured."""
+        """Seconds of an iteration on the measured placements of this gang, by id."""
         placed = self._table.of_gang(self.gang, self.chain[0].size)
         return {name: self._timed(step, len(str(name)) > 1) for name, step in placed.items()}
 
     def reach(self, sizes: Sequence[int]) -> tuple[list[float], list[float]]:
-        """(seconds on one node, seconds over several) of every placement on nodes of these sizes; lists may be empty.
+        """Return the seconds on one node, and those over several, of every placement; lists may be empty.
 
-        With measurements: of all that some placement takes, and for numbers of nodes with many placements perhaps of one
-        more, so that the least is a lower bound of every placement and the largest an upper one.
+        With measurements: the seconds of all placements, and for numbers of nodes with many placements perhaps of one
+        more, so that the least is a lower bound on every placement and the largest an upper one.
+
+        Parameters
+        ----------
+        sizes
+            GPUs of the nodes that the gang may use.
         """
-        found: tuple[list[float], list[float]] = ([], [])
+        seconds: tuple[list[float], list[float]] = ([], [])
         for gpus in self._node_sets(sizes):
             spans = len(gpus) > 1
             if self.scaling.measured is None:
-                found[spans][:] = [self.formula(spans)]
+                seconds[spans][:] = [self.formula(spans)]
             else:
-                found[spans].extend(self._over(gpus))
-        return found
+                seconds[spans].extend(self._over(gpus))
+        return seconds
 
     def is_looked_through(self, sizes: Sequence[int]) -> bool:
-        """Does `reach` look at every placement on nodes of these sizes, so that its least is that of one of them?"""
+        """Return True if `reach` examines every placement, so that its least value is attained.
+
+        Parameters
+        ----------
+        sizes
+            GPUs of the nodes that the gang may use.
+        """
         return self.scaling.measured is None or not any(map(self._is_too_many, self._node_sets(sizes)))
 
     def _node_sets(self, sizes: Sequence[int]) -> list[list[int]]:
-        # the largest k nodes, falling, for every k that the gang may be on
+        # the largest k nodes, falling, for every number k of nodes of the gang
         falling = sorted(sizes, reverse=True)
         sets = (falling[:k] for k in range(1, min(self.gang, len(falling)) + 1))
         return [gpus for gpus in sets if sum(gpus) >= self.gang]
@@ -166,7 +202,7 @@ class ScaledKind:
         return len(gpus) > 4 or self.gang > 9 * len(gpus) or math.prod(gpus) > MANY
 
     def _over(self, gpus: list[int]) -> set[float]:
-        # seconds of the measured placements on so many nodes
+        # seconds of the placements on this number of nodes
         if self._is_too_many(gpus):
             held = {name: sorted(map(int, str(name)), reverse=True) for name in self.by_id}
             fits = [name for name, c in held.items() if len(c) == len(gpus) and all(map(operator.le, c, gpus))]
@@ -174,21 +210,21 @@ class ScaledKind:
         seconds = set()
         for split in itertools.product(*(range(1, most + 1) for most in gpus)):
             if sum(split) == self.gang:
-                for order in set(itertools.permutations(split)):  # on the nodes; rotations are alike, others are not
+                for order in set(itertools.permutations(split)):  # orders on the nodes: only rotations are equivalent
                     name = placement_id(order)
                     seconds.add(self.by_id[name] if name in self.by_id else self.of_nodes(len(gpus)))
         return seconds
 
 
 class ScalingSpeeds(JobSpeeds):
-    """One number for a gang on one node, one for it on several; or one for every placement."""
+    """Speeds with one number for a gang on one node, and one for it on several; or one for every placement."""
 
     sees_nodes = communicates = elastic = True
     given: dict[str, Scaling]
 
     @cached_property
     def _kind(self) -> dict[int, ScaledKind]:
-        # of every job, the same of those that are alike
+        # kind of every job; identical jobs share one
         gangs, memory = self.instance.gpus[self.jobs].tolist(), self.instance.gpu_memory[self.jobs].tolist()
         rows = list(zip(self.names, self._batches(), gangs, memory, strict=True))
         kinds = {row: ScaledKind(row[0], self.given[row[0]], *row[1:]) for row in dict.fromkeys(rows)}
@@ -199,20 +235,54 @@ class ScalingSpeeds(JobSpeeds):
         return batches
 
     def alike(self, job: int) -> ScaledKind:
+        """Return a key that jobs share if they are equally fast on the same nodes.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         return self._kind[job]
 
     def sub_batches(self, job: int) -> tuple[SubBatch, ...]:
+        """Return the ways to split the batch of a job, the largest sub-batch that fits first.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         return self._kind[job].chain
 
     def split_seconds(self, job: int, option: SubBatch, spans: bool) -> float:
+        """Return the seconds of an iteration with a sub-batch, by formula.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        option
+            The sub-batch.
+        spans
+            Replicas are on several nodes.
+        """
         return self._kind[job].formula(spans, option)
 
     def pace(self, job: int, nodes: Nodes) -> float:
+        """Return the seconds of a unit of work of a job on some nodes.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        nodes
+            Node of every replica.
+        """
         return self._kind[job].seconds(nodes)
 
     @cached_property
     def _places(self) -> tuple[list[tuple[ScaledKind, int]], Ints]:
-        # (what decides where a job may be and how fast it is there: different ones; which one each of the jobs has, i64[k])
+        # (different pairs of kind and job class, which decide nodes and speeds; pair of each job, i64[k])
         every = list(zip(self._kind.values(), self.instance.job_class[self.jobs].tolist(), strict=True))
         position = {place: k for k, place in enumerate(dict.fromkeys(every))}
         return list(position), np.array([position[place] for place in every], dtype=np.int64)
@@ -236,27 +306,52 @@ class ScalingSpeeds(JobSpeeds):
 
     def solo(self) -> tuple[Floats, Bools]:
         exact = [kind.is_looked_through(self._sizes(job_class)) for kind, job_class in self._places[0]]
-        # the seconds are the least of what was looked at
+        # the seconds are the least of the placements examined
         return super().solo()[0], self._of_place(exact, np.bool_)
 
     @cached_property
     def _goodputs(self) -> dict[ScaledKind, JobGoodput]:
         kinds = set(self._kind.values())
-        steps = {(each.name, each.stated): Steps(each.scaling, each.stated) for each in kinds}
-        return {each: JobGoodput(steps[each.name, each.stated], each.batch, each.gang) for each in kinds}
+        steps = {(kind.name, kind.stated): Steps(kind.scaling, kind.stated) for kind in kinds}
+        return {kind: JobGoodput(steps[kind.name, kind.stated], kind.batch, kind.gang) for kind in kinds}
 
     def goodput(self, job: int) -> JobGoodput:
+        """Return the rates of a job by the number of GPUs.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
         return self._goodputs[self._kind[job]]
 
     def rates_by_type(self, may: Floats) -> tuple[Floats, Floats]:
-        # Alike for all types; a side that no placement reaches has the rate of the other.
+        """Return the units of work a second on GPUs of one type, together and spread, f64[k, T] each.
+
+        Parameters
+        ----------
+        may
+            1 where a job may use a type, otherwise 0, f64[k, T].
+        """
+        # All types are alike; a side that no placement reaches has the rate of the other.
         one_gpu_nodes = bool((self.instance.cluster.node_gpus == 1).all())
         together = [min(far or near) if one_gpu_nodes else min(near or far) for near, far in self._reach]
         spread = [min(far or near) for near, far in self._reach]
         return may / self._of_place(together)[:, None], may / self._of_place(spread)[:, None]
 
     def compute_time(self, job: int, nodes: Nodes, steps: int) -> float:
-        chosen = next((each for each in self.sub_batches(job) if each.steps == steps), None)
+        """Return the seconds of a unit of work with infinitely fast network interfaces.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        nodes
+            Node of every replica.
+        steps
+            Sub-steps of an iteration.
+        """
+        chosen = next((option for option in self.sub_batches(job) if option.steps == steps), None)
         return math.inf if chosen is None else self._computing(job, chosen)
 
     def _computing(self, job: int, chosen: SubBatch) -> float:
@@ -281,12 +376,22 @@ class ScalingSpeeds(JobSpeeds):
         return rows
 
     def compiled_compute_time(self, job: int) -> list[float]:
-        return [self._computing(job, each) for each in self.sub_batches(job)]
+        """Return the seconds of a unit of work without communication, for every sub-batch.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        """
+        return [self._computing(job, option) for option in self.sub_batches(job)]
 
 
 @SPEED_MODELS.register("scalings")
 class ScalingProfiles(NamedModel[Scaling]):
-    """Given by name, for jobs with a ``batch_size``; they need not state their memory where that of a sub-batch is known."""
+    """Scaling profiles by name, for jobs with a ``batch_size``.
+
+    The jobs need not state their memory if that of a sub-batch is known.
+    """
 
     formulas = ScalingSpeeds
     name, noun, rank = "scalings", "a scaling profile", 4
@@ -296,10 +401,27 @@ class ScalingProfiles(NamedModel[Scaling]):
     make = Scaling.from_json
 
     def digest(self, instance: ModelledJobs, names: Sequence[str]) -> list[Any]:
+        """Return the documents that decide the speeds of jobs, for the digest of the instance.
+
+        Parameters
+        ----------
+        instance
+            Jobs and a cluster.
+        names
+            Profiles that jobs name.
+        """
         return [*super().digest(instance, names), instance.table["batch_size"].to_list()]
 
     def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
-        """They state a batch size, and sub-batch 1 fits GPUs for the gang."""
+        """Return the jobs without a batch size, and those whose sub-batch 1 does not fit GPUs for the gang.
+
+        Parameters
+        ----------
+        table
+            Table of the jobs.
+        cluster
+            The cluster.
+        """
         problems, memory_of = [], _memory_of_gangs(cluster)
         for row, name, batch, gpus, stated, types in self._scaled(table):
             if batch is None:
@@ -317,16 +439,23 @@ class ScalingProfiles(NamedModel[Scaling]):
         return problems[:REPORTED]
 
     def memory(self, table: pl.DataFrame, cluster: Cluster) -> pl.Series | None:
-        """As stated, or of the largest sub-batch whose memory its gang has.
+        """Return the memory that a job states, or that of the largest sub-batch that its gang can hold.
 
-        That memory is the most that ``gpus`` GPUs of its types have each. On GPUs of less memory it then does not run,
-        though a smaller sub-batch might fit there.
+        The gang holds the most memory that ``gpus`` GPUs of its types have each. On GPUs of less memory the job then
+        does not run, though a smaller sub-batch might fit there.
+
+        Parameters
+        ----------
+        table
+            Table of the jobs.
+        cluster
+            The cluster.
         """
         rows, memory, memory_of = self._scaled(table), table["gpu_memory"].to_list(), _memory_of_gangs(cluster)
         for row, name, batch, gpus, stated, types in rows:
             if stated is None and self.given[name].knows_memory:
                 options, held = self.given[name].sub_batches(batch, gpus), memory_of(gpus, types)
-                memory[row] = next((each.memory for each in options if each.memory <= held), options[-1].memory)
+                memory[row] = next((option.memory for option in options if option.memory <= held), options[-1].memory)
         return pl.Series("gpu_memory", memory, dtype=pl.Float64) if rows else None
 
     def _scaled(self, table: pl.DataFrame) -> list[tuple[int, str, Any, int, float | None, Any]]:
@@ -338,18 +467,18 @@ class ScalingProfiles(NamedModel[Scaling]):
 
 
 def _memory_of_gangs(cluster: Cluster) -> Callable[[int, list[str] | None], float]:
-    # (gang, types) -> the most memory that so many GPUs of these types have each; of any GPU where there are too few
-    known: dict[tuple[int, tuple[str, ...] | None], float] = {}
+    # (gang, types) -> the most memory that this number of GPUs of these types have each; if there are too few, of any GPU
+    cache: dict[tuple[int, tuple[str, ...] | None], float] = {}
 
     def memory_of(gang: int, types: list[str] | None) -> float:
         key = gang, None if types is None else tuple(types)
-        if key not in known:
+        if key not in cache:
             groups = [group for group in cluster.nodes if group.suits(types, None)]
             size = {group: math.inf if group.gpu_memory is None else group.gpu_memory for group in groups}
             groups.sort(key=size.__getitem__, reverse=True)
             together = itertools.accumulate(group.count * group.gpus for group in groups)
             held = [size[group] for group, gpus in zip(groups, together, strict=True) if gpus >= gang]
-            known[key] = held[0] if held else float(cluster.node_memory.max())
-        return known[key]
+            cache[key] = held[0] if held else float(cluster.node_memory.max())
+        return cache[key]
 
     return memory_of

@@ -1,6 +1,6 @@
 """Jobs that are simulated task by task: forward and backward on each GPU, then an all-reduce, in every iteration.
 
-Where other jobs of the instance have no tasks, there is no task level: then all are whole jobs (`WholeIterations`).
+If other jobs of the instance have no tasks, there is no task level: then all are whole jobs (`WholeIterations`).
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class TasksDocument(Document):
 
 
 class TaskSpeeds(JobSpeeds):
-    """Jobs share GPUs and network with any number of others, so that nothing bounds the time of an iteration from above."""
+    """Speeds without an upper bound on iteration times: jobs share GPUs and network with any number of others."""
 
     def paces(self) -> tuple[Floats, Floats]:
         instance = self.instance
@@ -57,25 +57,40 @@ class TaskSpeeds(JobSpeeds):
         return fastest, np.full(instance.n, np.inf)
 
     def paces_on(self, jobs: Ints, nodes: Callable[[int], Nodes]) -> Floats:
-        # of an iteration's compute: how long its all-reduce takes, no placement says
+        """Return the seconds of a unit of work of many jobs, f64[S].
+
+        Parameters
+        ----------
+        jobs
+            Numbers of the jobs, i64[S].
+        nodes
+            Function that returns the nodes of the k-th one.
+        """
+        # The compute of an iteration: no placement determines the time of its all-reduce.
         return (self.instance.forward + self.instance.backward)[jobs]
 
 
 def at_job_level(instance: Source) -> Instance:
-    """The same jobs with a speed in the place of tasks: they hold whole GPUs, and any policy of whole jobs runs them.
+    """Return the same jobs with a speed instead of tasks: they hold whole GPUs, for any policy of whole jobs.
 
-    An iteration of t = forward + backward seconds and a message of M bytes takes t on one node, t + a + b M over several
-    (a scaling profile of the job's gang, one sample a worker), and longer beside others on its network interfaces:
-    contention stays, at the job level (`optsched.speeds.interface_sharing`). GPUs are not shared any more, except by
-    policies that share them where the instance says what that costs.
+    An iteration of t = forward + backward seconds and a message of M bytes takes t on one node, t + a + b M over
+    several (a scaling profile of the job's gang, one sample a worker), and longer next to other jobs on its network
+    interfaces: contention remains, at the job level (`optsched.speeds.interface_sharing`). GPUs are no longer shared,
+    except by policies that share them if the instance states the cost.
 
     Parameters
     ----------
-    instance : jobs with tasks, or the SOURCE that names them; any other instance comes back as it is: jobs with tasks
-        beside jobs at other speeds are whole jobs anyway.
+    instance
+        Jobs with tasks, or their SOURCE. Any other instance is returned unchanged: jobs with tasks next to jobs at other
+        speeds are whole jobs anyway.
 
-    Raises `InputError`: an iteration consists of a message alone.
+    Raises
+    ------
+    InputError
+        An iteration consists of a message alone.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> jobs = [osd.Job(name, gpus=2, iterations=10, profile="net") for name in "ab"]
     >>> tasks = {"net": osd.IterationTasks(forward=0.25, backward=0.25, message=5e8)}
@@ -89,24 +104,32 @@ def at_job_level(instance: Source) -> Instance:
     return made.replace(
         jobs=made.table.with_columns(batch_size=pl.col("gpus")),
         tasks=None,
-        scalings={name: whole_iterations(each, made.contention) for name, each in made.tasks.items()},
+        scalings={name: whole_iterations(tasks, made.contention) for name, tasks in made.tasks.items()},
     )
 
 
 def whole_iterations(tasks: IterationTasks, cost: Contention | None) -> Scaling:
-    """The scaling profile of a gang with one sample a worker that does these iterations."""
+    """Return the scaling profile of a gang with one sample a worker that does these iterations.
+
+    Parameters
+    ----------
+    tasks
+        Tasks of an iteration.
+    cost
+        Costs of an all-reduce; None: it is free.
+    """
     latency, per_byte = (0.0, 0.0) if cost is None else (cost.latency, cost.seconds_per_byte)
     across = 0.0 if tasks.message is None else latency + per_byte * tasks.message
     return Scaling(compute=tasks.compute, per_sample=0.0, across=across, most_local=1)
 
 
 class WholeIterations(ScalingSpeeds):
-    """Jobs with tasks beside jobs at other speeds, each on its own GPUs: see `at_job_level`."""
+    """Speeds of jobs with tasks in an instance with jobs at other speeds, each on its own GPUs: see `at_job_level`."""
 
     elastic = False
 
     def __init__(self, instance: ModelledJobs, jobs: Ints, given: Mapping[str, IterationTasks]) -> None:
-        speeds = {name: whole_iterations(each, instance.contention) for name, each in given.items()}
+        speeds = {name: whole_iterations(tasks, instance.contention) for name, tasks in given.items()}
         super().__init__(instance, jobs, speeds)
 
     def _batches(self) -> list[int]:
@@ -116,7 +139,7 @@ class WholeIterations(ScalingSpeeds):
 
 @SPEED_MODELS.register("tasks")
 class IterationsOfTasks(NamedModel[IterationTasks]):
-    """Given by name. Where every job of the instance has them, they share GPUs and are simulated task by task."""
+    """Tasks of an iteration by name, for jobs that share GPUs and are simulated task by task if all jobs have them."""
 
     formulas = TaskSpeeds
     name, noun, rank = "tasks", "the tasks of an iteration", 3
@@ -125,10 +148,27 @@ class IterationsOfTasks(NamedModel[IterationTasks]):
     value, entry = IterationTasks, TasksDocument
 
     def speeds(self, instance: ModelledJobs, jobs: Ints) -> JobSpeeds:
+        """Return the speeds of the jobs that run by the model.
+
+        Parameters
+        ----------
+        instance
+            Jobs and a cluster.
+        jobs
+            Numbers of the jobs, i64[k].
+        """
         return (TaskSpeeds if instance.at_task_level else WholeIterations)(instance, jobs, self.given)
 
     def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
-        """A job does whole iterations."""
+        """Return the jobs with a number of iterations that is not an integer, or too large.
+
+        Parameters
+        ----------
+        table
+            Table of the jobs.
+        cluster
+            The cluster.
+        """
         if not self.names:
             return []
         rows = table.with_row_index("__row").filter(pl.Series(self.applies_to(table)))
@@ -140,6 +180,13 @@ class IterationsOfTasks(NamedModel[IterationTasks]):
         ]
 
     def check(self, instance: ModelledJobs) -> None:
+        """Check that the instance has all that its jobs need.
+
+        Parameters
+        ----------
+        instance
+            Jobs and a cluster.
+        """
         # Without its cost a transfer has no duration; one node, or gangs of one GPU, transfer nothing.
         if instance.at_task_level and instance.interference is not None:
             legal = "none; contention says what jobs with tasks cost each other"
@@ -162,5 +209,14 @@ class IterationsOfTasks(NamedModel[IterationTasks]):
                 check_known(name, kinds, "kind", "no measured ratios", **where)
 
     def digest(self, instance: ModelledJobs, names: Sequence[str]) -> list[Any]:
+        """Return the documents that decide the speeds of jobs, for the digest of the instance.
+
+        Parameters
+        ----------
+        instance
+            Jobs and a cluster.
+        names
+            Profiles that jobs name.
+        """
         cost = instance.contention
         return [*super().digest(instance, names), None if cost is None else cost.to_json()]

@@ -11,6 +11,7 @@ from examples import few
 from random_transfers import random_transfers
 from speeds.random_profiles import exact_alpha, placements
 
+from optsched.classes.task_sharing.evaluation import transfer_suite
 from optsched.io.traces.generate import generate
 from optsched.io.traces.recipes.ada_srsf import TASK_MODELS, gangs
 from optsched.io.traces.recipes.ddl import LIGHT, ROUNDS, STEP

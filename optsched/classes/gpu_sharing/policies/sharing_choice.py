@@ -1,8 +1,8 @@
 """The policies under which two jobs share GPUs: shortest job first, and a compiled choice of GPUs and partners.
 
-Idle GPUs if they suffice, else GPUs with one job, best partners first. Numbers of the rule: test the benefit (else share
-wherever memory allows), consolidated, joint, order of the partners, accumulate, weight of the jobs to come. Notation as in
-`sharing_gpus`.
+A job takes idle GPUs if they suffice, otherwise also GPUs with one job, best partners first. Numbers of the rule: test
+the benefit (else share wherever memory allows), consolidated, joint, order of the partners, accumulate, weight of the
+jobs to come. Notation as in `sharing_gpus`.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from optsched.classes.gpu_sharing.policies.sharing_gpus import (
     pair_loss,
     seconds_left,
     seconds_with,
-    take_beside,
     take_idle,
     take_open,
+    take_open_of,
 )
 from optsched.compiled import KERNEL, NESTED, njit
 from optsched.errors import check_legal
@@ -49,7 +49,7 @@ UNSEEN = -1.0  # GPUs of a candidate
 
 @njit(**NESTED)
 def _fastest(b: Neighbours, j: int, last: int, room: float) -> int:
-    # The sub-batch that fits and takes A least, so that all complete first; -1: none fits.
+    # The sub-batch that fits and takes A least time; -1: none fits.
     chosen = -1
     for option in range(last + 1):
         if b.memory[j, option] <= room and (chosen < 0 or seconds_with(b, j, option) < seconds_with(b, j, chosen)):
@@ -59,8 +59,8 @@ def _fastest(b: Neighbours, j: int, last: int, room: float) -> int:
 
 @njit(**NESTED)
 def _weigh(s: State, b: Neighbours, j: int, x: int, e_a: float, at: int) -> bool:
-    # Does A gain with the sub-batch that takes it e_a beside the execution x? Then a candidate: its value t_con (or minus
-    # the saving, or what both lose together for a GPU that it gives).
+    # True if A gains with the sub-batch that takes it e_a next to the execution x. Then x is a candidate, with the value
+    # t_con (or t_con - t_seq, or the loss of both for a GPU that it gives).
     r = s.executions[x].job
     xi_a = xi_beside(b, j, r)
     if xi_a == np.inf:
@@ -81,7 +81,7 @@ def _weigh(s: State, b: Neighbours, j: int, x: int, e_a: float, at: int) -> bool
 
 @njit(**NESTED)
 def _weigh_all(s: State, b: Neighbours, j: int, only: int, option: int) -> int:
-    # Candidates: who runs on the node `only`, or anywhere, and gains with that sub-batch; how many
+    # Candidates: jobs on the node `only`, or anywhere, that gain with this sub-batch; returns their number.
     e_a, count, seen, x = seconds_with(b, j, option), 0, 0, 0
     if only == WHOLE_CLUSTER:
         while seen < s.engine[0].active and 2 * x < s.clocks.size:
@@ -104,12 +104,12 @@ def _weigh_all(s: State, b: Neighbours, j: int, only: int, option: int) -> int:
 
 @njit(**NESTED)
 def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: int, idle: int, last: int) -> int:
-    # Step 3 on one node or the whole cluster; the option, -1: j waits. Values as if the fastest sub-batch fitted come
-    # first: they are at most the true ones, so that only the GPUs of those who come first by them are looked at.
+    # Step 3 on one node or the whole cluster; returns the option, -1: j waits. Candidates are ordered by their values with
+    # the fastest sub-batch, which are lower bounds on the true ones, so only the GPUs of the first candidates are examined.
     if idle + s.engine[0].alone < s.jobs[j].gpus:
         return -1
     count, taken, option = _weigh_all(s, b, j, only, _fastest(b, j, last, np.inf)), idle, 0
-    have = idle  # and what the candidates have alone: at least as many GPUs as are open
+    have = idle  # and the GPUs that candidates hold alone: at least the number of open ones
     for k in range(count):
         have += s.jobs[b.candidates[k].job].alone
     if have < s.jobs[j].gpus:
@@ -123,7 +123,7 @@ def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: i
         if best < 0:
             return -1
         c = b.candidates[best]
-        if c.other == UNSEEN:  # by its open GPUs: its sub-batch and value, or it is none
+        if c.other == UNSEEN:  # now by its open GPUs: its sub-batch and value, or it is no candidate
             room, is_open, r, x = np.inf, False, c.job, s.jobs[c.job].execution
             for i in range(s.executions[x].entries):
                 g = s.parts[x * s.engine[0].width + i].pool
@@ -134,7 +134,7 @@ def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: i
                 c.job, c.other = r, fastest
             continue
         option = max(option, int(c.other))
-        taken = take_beside(s, context, b, j, c.job, taken, b.memory[j, last], only)
+        taken = take_open_of(s, context, b, j, c.job, taken, b.memory[j, last], only)
         c.job = -1
     return max(option, largest_batch(s, b, j))
 
@@ -143,37 +143,52 @@ def _best_partners(s: State, context: RunContext, b: Neighbours, j: int, only: i
 def _on_nodes(s: State, context: RunContext, b: Neighbours, j: int, only: int, last: int, wait: float) -> int:
     # Steps 1 to 3 on the node `only`, or the whole cluster; in `wait` seconds A could run alone
     n, need, joint = s.jobs[j].gpus, b.memory[j, last], s.numbers[JOINT] != 0.0
-    found = idle = take_idle(s, context, b, j, need, only)
+    chosen = idle = take_idle(s, context, b, j, need, only)
     if idle < n and s.numbers[TEST] != 0.0:
         option = _best_partners(s, context, b, j, only, idle, last)
         if option < 0 or not joint:
             return option
-        # Do A and all its partners gain, less what those lose who are yet to come?
+        # Test whether A and all its partners gain more than jobs to come lose.
         e_a = seconds_chosen(s, context, b, j, option)
         loss = s.numbers[OUTLOOK] * closing_loss(s, b, j, e_a, idle) if s.numbers[OUTLOOK] > 0.0 else 0.0
         return option if joint_gains(s, b, j, e_a, idle, wait, loss) else -1
     if idle < n:
-        found = take_open(s, context, b, j, idle, need, only)
-    if found < n:
+        chosen = take_open(s, context, b, j, idle, need, only)
+    if chosen < n:
         return -1
     option = largest_batch(s, b, j)
     if not joint or s.numbers[CONSOLIDATED] == 0.0 or only != WHOLE_CLUSTER or wait == 0.0:
         return option
-    # Is A done sooner on the idle GPUs chosen, wherever they are, than later on one node?
+    # Test whether A completes sooner on the idle GPUs chosen than later on one node.
     later = (wait + seconds_with(b, j, 0)) * (1 + TIE)
     return option if seconds_chosen(s, context, b, j, option) <= later else -1
 
 
 @sharing_rule
 def best_sharing(s: Any, context: Any, j: Any) -> int:
-    """See the module; the rule that `optsched.simulation.ordered.sharing_rule` describes."""
+    """Choose the GPUs and partners of a job; the rule that `optsched.simulation.ordered.sharing_rule` describes.
+
+    Parameters
+    ----------
+    s
+        State of the run; the GPUs chosen are written to it.
+    context
+        Constants of the run.
+    j
+        The waiting job.
+
+    Returns
+    -------
+    int
+        Number of the sub-batch; -1: the job waits.
+    """
     b = context.colocation.neighbours
     if s.engine[0].free + s.engine[0].alone < s.jobs[j].gpus:
         return -1
     last = b.sharers[j].options - 1 if s.numbers[ACCUMULATE] != 0.0 else 0
     wait = wait_for_idle(s, context, b, j) if s.numbers[JOINT] != 0.0 else 0.0
     nodes, option = 0, -1
-    if s.numbers[CONSOLIDATED] != 0.0 and b.sharers[j].spans == 0:  # one node is to be tried first
+    if s.numbers[CONSOLIDATED] != 0.0 and b.sharers[j].spans == 0:  # single nodes are tried first
         order_nodes(s, b, s.jobs[j].gpus)
         nodes = b.nodes.size
     for i in range(nodes + 1):
@@ -185,19 +200,19 @@ def best_sharing(s: Any, context: Any, j: Any) -> int:
     return option
 
 
-# What jobs yet to come would lose, compiled: as if they were like those that came last, and came at the same rate.
+# The loss of jobs yet to come, compiled: as if they were like the latest arrivals, and came at the same rate.
 #
-# Nobody knows who comes. What is to come in the next t seconds is estimated from the last t seconds, from the first arrival
-# on (whose job only begins the count) and from `SAMPLE` jobs at most. The job asked about does not count.
+# The jobs of the next t seconds are estimated from the last t seconds, from the first arrival on (whose job only begins
+# the count) and from at most `SAMPLE` jobs. The job that is tested does not count.
 
 SAMPLE = 100  # jobs
-MISSES = 0.2  # share of those that would take a closed GPU who find no other (tuned: seeds 101 to 130 of the recipes)
-TURNS = 2.0  # a job that suffers more beside another one had better wait
+MISSES = 0.2  # share of the jobs for a closed GPU that find no other one (tuned: seeds 101 to 130 of the recipes)
+TURNS = 2.0  # a job that is slowed more by another one should wait
 
 
 @njit(**NESTED)
 def _first_of_sample(s: State, seconds: float) -> int:
-    # in the order of arrivals
+    # position in the order of arrivals
     i, least = s.engine[0].next, max(1, s.engine[0].next - SAMPLE)
     since = max(s.engine[0].now - seconds, s.jobs[s.jobs[0].nth].arrival)
     while i > least and s.jobs[s.jobs[i - 1].nth].arrival > since:
@@ -207,7 +222,7 @@ def _first_of_sample(s: State, seconds: float) -> int:
 
 @njit(**NESTED)
 def _times(s: State, seconds: float, i: int) -> float:
-    # What counts from the i-th arrival on stands for so many times as much in `seconds` to come; 0: all came just now.
+    # Factor by which arrivals from the i-th on are scaled to the next `seconds`; 0: all arrived just now.
     now, since = s.engine[0].now, s.jobs[s.jobs[0].nth].arrival
     if i > 1 and s.engine[0].next - i == SAMPLE:
         since = max(since, s.jobs[s.jobs[i - 1].nth].arrival)
@@ -216,7 +231,17 @@ def _times(s: State, seconds: float, i: int) -> float:
 
 @njit(**NESTED)
 def to_come(s: State, j: int, seconds: float) -> float:
-    """How many jobs are to come in so many seconds."""
+    """Return the expected number of jobs that arrive in the next seconds.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    j
+        The waiting job, which does not count.
+    seconds
+        Length of the time ahead, in seconds.
+    """
     first, count = _first_of_sample(s, seconds), 0
     for i in range(first, s.engine[0].next):
         count += s.jobs[i].nth != j
@@ -225,10 +250,23 @@ def to_come(s: State, j: int, seconds: float) -> float:
 
 @njit(**NESTED)
 def closing_loss(s: State, b: Neighbours, j: int, e_a: float, idle: int) -> float:
-    """Seconds that jobs to come wait in all, when A closes the shared ones of the GPUs chosen to them.
+    """Return the total waiting time that A causes jobs to come, by closing the GPUs that it shares.
 
-    A GPU is closed for t seconds, while both run. Of those that come meanwhile, the share of the GPUs that are closed, times
-    `MISSES`, waits for t / 2 on average.
+    A GPU is closed for t seconds, while both jobs run. Of the jobs that arrive meanwhile, the share of the GPUs that
+    are closed, times `MISSES`, waits for t / 2 on average.
+
+    Parameters
+    ----------
+    s
+        State of the run, with the GPUs chosen.
+    b
+        Jobs on every GPU.
+    j
+        The waiting job A.
+    e_a
+        Seconds that A takes alone.
+    idle
+        Number of the chosen GPUs that are idle; they come first.
     """
     xi, loss, last, seconds = 1.0, 0.0, -1, 0.0
     for i in range(idle, s.jobs[j].gpus):
@@ -244,9 +282,21 @@ def closing_loss(s: State, b: Neighbours, j: int, e_a: float, idle: int) -> floa
 
 @njit(**NESTED)
 def holds_back(s: State, b: Neighbours, j: int, weight: float) -> bool:
-    """Would jobs to come lose more beside A, all the time it takes, than A has waited and takes? (Never where nobody runs.)
+    """Return True if jobs to come would lose more next to A, while it runs, than A has waited and takes.
 
-    Those on its share of the GPUs lose (xi - 1) times their own seconds, at most those of A.
+    False if no job runs. The jobs to come that share GPUs with A lose (xi - 1) times their own seconds, but at most
+    those of A.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    b
+        Jobs on every GPU.
+    j
+        The waiting job A.
+    weight
+        Factor of the loss of the jobs to come.
     """
     if s.engine[0].active == 0:
         return False
@@ -260,12 +310,21 @@ def holds_back(s: State, b: Neighbours, j: int, weight: float) -> bool:
     return bool(weight * loss > (e_a + s.engine[0].now - s.jobs[j].arrival) * (1 + TIE))
 
 
-# When a job could start on idle GPUs, and how fast it would be on those chosen, compiled.
+# The time at which a job could start on idle GPUs, and its speed on those chosen, compiled.
 @njit(**KERNEL)
 def select(candidates: Any, low: int, high: int, n: int) -> float:
-    """What would be at position ``n`` if the values of ``candidates[low : high + 1]`` were sorted.
+    """Return the value that position ``n`` would have if the values of the candidates were sorted.
 
     Hoare's FIND, O(high - low) on average; the values change places.
+
+    Parameters
+    ----------
+    candidates
+        Records with a field ``value``.
+    low, high
+        First and last position of the values.
+    n
+        Position from ``low`` to ``high``.
     """
     while low < high:
         pivot, i, j = candidates[(low + high) // 2].value, low, high
@@ -290,8 +349,8 @@ def select(candidates: Any, low: int, high: int, n: int) -> float:
 
 @njit(**NESTED)
 def _wait_on(s: State, context: RunContext, b: Neighbours, j: int, first: int, end: int) -> float:
-    # Seconds until n of the GPUs from `first` to `end` that suit A are idle, when nobody else comes: the n-th smallest time
-    # at which one is; inf: they are fewer.
+    # Seconds until n of the GPUs from `first` to `end` that suit A are idle, if no other job arrives: the n-th smallest
+    # of the times at which they are; inf: there are fewer.
     base, count, now, n = b.gpus.size, 0, s.engine[0].now, s.jobs[j].gpus
     for g in range(first, end):
         gpu = b.gpus[g]
@@ -308,7 +367,21 @@ def _wait_on(s: State, context: RunContext, b: Neighbours, j: int, first: int, e
 
 @njit(**NESTED)
 def wait_for_idle(s: State, context: RunContext, b: Neighbours, j: int) -> float:
-    """Seconds until as many GPUs as ``j`` needs are idle: on one node, where its gang fits one and its speed may differ."""
+    """Return the seconds until the GPUs that a job needs are idle, if no other job arrives; inf: never.
+
+    The GPUs must be on one node if one node can hold the gang and its speed may depend on the number of nodes.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    context
+        Constants of the run.
+    b
+        Jobs on every GPU.
+    j
+        The waiting job.
+    """
     if b.sharers[j].spans != 0 or is_timed(context.tables, j):
         return _wait_on(s, context, b, j, np.int64(0), b.gpus.size)
     least = np.inf
@@ -319,7 +392,21 @@ def wait_for_idle(s: State, context: RunContext, b: Neighbours, j: int) -> float
 
 @njit(**NESTED)
 def seconds_chosen(s: State, context: RunContext, b: Neighbours, j: int, option: int) -> float:
-    """e_A: seconds alone of a waiting job with that sub-batch on the GPUs chosen; their nodes are left in ``out``."""
+    """Return e_A: seconds that a waiting job takes alone on the GPUs chosen; their nodes are written to ``out``.
+
+    Parameters
+    ----------
+    s
+        State of the run, with the GPUs chosen.
+    context
+        Constants of the run.
+    b
+        Jobs on every GPU.
+    j
+        The waiting job.
+    option
+        Number of its sub-batch.
+    """
     if is_timed(context.tables, j):
         return seconds_with(b, j, option)
     apart = list_nodes(s, b, s.jobs[j].gpus)
@@ -350,16 +437,28 @@ def sjf_ffs(
     width: bool = False,
     interval: Seconds = 0.0,
 ) -> Order:
-    """SJF-FFS: without preemption; a job shares GPUs wherever memory allows, whether or not that pays.
+    """SJF-FFS: without preemption; a job shares GPUs wherever memory allows, even if that does not pay.
 
     **Problem** gangs, at most two jobs on a GPU, slow-downs xi >= 1 | sum (C_j - r_j). **Knowledge** clairvoyant (the
-    order). At every arrival and completion the waiting jobs are asked about, shortest first; those behind one that waits are
-    asked, too. A job takes idle GPUs first, then GPUs with one job and enough memory left, on nodes with fewest jobs first.
-    ``accumulate``: where its whole batch does not fit beside a job, a smaller sub-batch may. ``consolidated``: first on one
-    node alone. ``width``: shortest by seconds times GPUs. ``interval`` > 0: decisions only at multiples of so many seconds.
+    order). At every arrival and completion all waiting jobs are tried, shortest first, also those behind a job that
+    does not start. A job takes idle GPUs first, then GPUs with one job and enough memory left, on nodes with fewest
+    jobs first.
 
     **Guarantee** for two jobs, `sjf_bsbf`. **Complexity** O(G) a waiting job and event.
     **Reference** the baseline of SJF-BSBF (arXiv 2407.13088), as in its authors' public scheduler; see `sjf-bsbf`.
+
+    Parameters
+    ----------
+    jobs
+        Jobs of the run.
+    accumulate
+        Use a smaller sub-batch where the whole batch does not fit next to another job.
+    consolidated
+        Try one node alone first.
+    width
+        Order by seconds times GPUs instead of seconds.
+    interval
+        Decisions are made only at multiples of these seconds; 0: at every event.
     """
     return _order(jobs, width, interval, 0, consolidated, 0, 0, accumulate, 0)  # the rule without its test
 
@@ -381,36 +480,55 @@ def sjf_bsbf(
     width: bool = False,
     interval: Seconds = 0.0,
 ) -> Order:
-    """SJF-BSBF: without preemption; a job shares GPUs where idle ones do not suffice and all completions gain.
+    """SJF-BSBF: without preemption; a job shares GPUs if idle ones do not suffice and the sum of completions falls.
 
-    **Problem** gangs, at most two jobs on a GPU, slow-downs xi >= 1, sub-batches by gradient accumulation | sum (C_j - r_j).
-    **Knowledge** clairvoyant (seconds alone).
-    At every arrival and completion the waiting jobs are asked about, shortest first; those behind one that waits are asked,
-    too. Job A of n GPUs, on one node first, the tightest fit first, then on nodes with fewest jobs:
+    **Problem** gangs, at most two jobs on a GPU, slow-downs xi >= 1, sub-batches by gradient accumulation | sum (C_j -
+    r_j). **Knowledge** clairvoyant (seconds alone). At every arrival and completion all waiting jobs are tried,
+    shortest first, also those behind a job that does not start. For job A of n GPUs the steps are tried on one node
+    first, the tightest fit first, then on all nodes, those with fewest jobs first:
 
-    1. n idle GPUs F: A takes them (nobody shares who need not), unless it would be done sooner by waiting for one node.
-    2. Else, for every job R alone on a GPU in O that A fits: t_con, the average completion of A and R if both run
-       together from now on, with the sub-batch of A that makes it least; t_seq, if A ran after R with its whole batch. R is
-       a partner when t_con < t_seq.
-    3. Partners give their GPUs in O until F and these are n, those first whose pair loses least for a GPU, 2 t_con less what
-       both take alone; with the smallest of the chosen sub-batches. A starts beside all of them if the sum of all their
-       completions is less than if A waited for n idle GPUs, by more than ``outlook`` times what jobs yet to come lose by
-       the GPUs that two jobs close to them. Otherwise A waits.
-    4. A waits, too, while ``outlook`` times what jobs yet to come would lose by running beside it is more than the time that
-       it has waited and takes: who holds many GPUs for hours starts when fewer come, or when it has waited long.
+    1. If n GPUs F are idle, A takes them without sharing, unless it would complete sooner by waiting for one node.
+    2. Otherwise, for every job R alone on a GPU in O that A fits: t_con is the average completion of A and R if both
+       run together from now on, with the sub-batch of A that makes it least; t_seq is the average if A runs after R
+       with its whole batch. R is a partner if t_con < t_seq.
+    3. Partners give their GPUs in O until F and these are n GPUs. The first partners are those whose pair loses
+       least for a GPU: 2 t_con less the seconds that both take alone. A uses the smallest of the chosen sub-batches.
+       A starts next to all of them if the sum of all their completions is less than if A waited for n idle GPUs, by
+       more than ``outlook`` times the loss of jobs yet to come, to which the GPUs with two jobs are closed.
+       Otherwise A waits.
+    4. A also waits while ``outlook`` times the loss of jobs yet to come that would run next to it is more than the
+       time that A has waited and takes. So a job that needs many GPUs for hours starts when fewer jobs arrive, or
+       after a long wait.
 
-    Jobs to come: as if those that came lately came again.
+    Jobs to come are estimated: as if the latest arrivals came again.
 
-    **The published rule** is ``consolidated=false,joint=false,by=pair,outlook=0``: the whole cluster at once, pair tests
-    alone (``joint``: all partners together), partners by t_con, nobody yet to come. ``by`` = saving: by t_con - t_seq.
-    ``accumulate`` = false: whole batches only. ``width``: shortest by seconds times GPUs. ``interval`` > 0: decisions only
-    at multiples of that many seconds.
+    **The published rule** is ``consolidated=false,joint=false,by=pair,outlook=0``: the whole cluster at once, tests of
+    pairs only, partners by t_con, no jobs yet to come.
 
     **Guarantee** for two jobs, `sjf_bsbf`; none for more. **Counterexample** there: pairwise tests
-    are not joint ones. **Complexity** O(N + R) for N nodes and R running jobs, a waiting job and event, and again
-    O(R + gang) a partner; O(G) where enough GPUs are open.
-    **Reference** Luo et al., "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via Wise Resource Sharing",
-    IWQoS 2024, arXiv 2407.13088; the choice of the sub-batch and t_seq with the whole batch are this project's reading,
-    the joint test, jobs to come and the order of partners its own.
+    are not joint ones. **Complexity** O(N + R) for N nodes and R running jobs, a waiting job and event, and again O(R
+    + gang) a partner; O(G) where enough GPUs are open. **Reference** Luo et al., "Scheduling Deep Learning Jobs in
+    Multi-Tenant GPU Clusters via Wise Resource Sharing", IWQoS 2024, arXiv 2407.13088; the choice of the sub-batch and
+    t_seq with the whole batch are this project's reading, the joint test, jobs to come and the order of partners its
+    own.
+
+    Parameters
+    ----------
+    jobs
+        Jobs of the run.
+    consolidated
+        Try one node alone first.
+    joint
+        Test A with all of its partners together, in addition to the pairs.
+    accumulate
+        Allow smaller sub-batches; false: whole batches only.
+    by
+        Order of the partners: ``cost`` (loss of the pair for a GPU), ``pair`` (t_con) or ``saving`` (t_con - t_seq).
+    outlook
+        Weight of the loss of jobs yet to come; 0: they are ignored.
+    width
+        Order by seconds times GPUs instead of seconds.
+    interval
+        Decisions are made only at multiples of these seconds; 0: at every event.
     """
     return _order(jobs, width, interval, 1, consolidated, joint, WORDS.index(by), accumulate, outlook)

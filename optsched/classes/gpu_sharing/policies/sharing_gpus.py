@@ -1,4 +1,4 @@
-"""GPUs that the rules for sharing choose, compiled: what each is to a job, which ones are taken, and whether that pays.
+"""GPUs that the rules for sharing choose, compiled: the state of a GPU for a job, the choice, and the tests of a gain.
 
 Numbers of GPUs are written to ``state.out[NUMBER]``: those on nodes with fewest jobs first, then by number.
 """
@@ -21,13 +21,31 @@ FEW = 8  # nodes out of order
 
 @njit(**NESTED)
 def only_job(b: Neighbours, g: int) -> int:
-    """The job on GPU ``g``, which has one."""
+    """Return the job on a GPU that has exactly one.
+
+    Parameters
+    ----------
+    b
+        Jobs on every GPU.
+    g
+        Number of the GPU.
+    """
     return max(b.gpus[g].one, b.gpus[g].other)
 
 
 @njit(**NESTED)
 def largest_batch(s: State, b: Neighbours, j: int) -> int:
-    """The first option whose memory fits on all GPUs chosen; the caller knows that some option does."""
+    """Return the first option whose memory fits on all GPUs chosen; the caller knows that some option fits.
+
+    Parameters
+    ----------
+    s
+        State of the run, with the GPUs chosen.
+    b
+        Jobs on every GPU.
+    j
+        The waiting job.
+    """
     least, option = np.inf, 0
     for i in range(s.jobs[j].gpus):
         least = min(least, b.gpus[s.out[NUMBER, i]].free_memory)
@@ -50,9 +68,19 @@ def _fits_better(s: State, b: Neighbours, one: int, two: int, n: int) -> bool:
 
 @njit(**NESTED)
 def order_nodes(s: State, b: Neighbours, n: int) -> None:
-    """``nodes.order``: the tightest fit for ``n`` GPUs first, those that do not fit last; then fewest jobs, then the number.
+    """Sort ``nodes.order``: the tightest fit first, nodes that are too small last; then fewest jobs, then the number.
 
-    Shell's sort of the order that was last asked for; where few nodes have moved its last pass, which then takes O(nodes).
+    Shell's sort, which starts from the previous order. If few nodes are out of order, only its last pass runs, in
+    O(nodes).
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    b
+        Jobs on every GPU and the order of the nodes.
+    n
+        GPUs of the gang.
     """
     wrong = 0
     for i in range(1, b.nodes.size):
@@ -70,30 +98,89 @@ def order_nodes(s: State, b: Neighbours, n: int) -> None:
 
 @njit(**NESTED)
 def end_of_node(b: Neighbours, node: int) -> int:
-    """One past the last GPU of a node."""
+    """Return the number after the last GPU of a node.
+
+    Parameters
+    ----------
+    b
+        Jobs on every GPU.
+    node
+        Number of the node.
+    """
     return b.nodes[node + 1].first if node + 1 < b.nodes.size else b.gpus.size
 
 
 @njit(**NESTED)
 def suits(s: State, context: RunContext, b: Neighbours, j: int, g: int, need: float, jobs: int) -> bool:
-    """Does GPU ``g`` hold so many jobs, and have the bytes that ``j`` needs there, which may run on its type?"""
+    """Return True if a GPU holds exactly ``jobs`` jobs, has enough memory free, and is of a type that ``j`` may use.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    context
+        Constants of the run.
+    b
+        Jobs on every GPU.
+    j
+        The waiting job.
+    g
+        Number of the GPU.
+    need
+        Memory that the job needs there, in bytes.
+    jobs
+        Number of jobs on the GPU.
+    """
     gpu = b.gpus[g]
     return bool(gpu.jobs == jobs and gpu.free_memory >= need and context.eligible[s.jobs[j].kind, gpu.node])
 
 
 @njit(**NESTED)
 def holds_alone(s: State, context: RunContext, b: Neighbours, j: int, g: int, need: float, only: int) -> bool:
-    """Is GPU ``g``, which holds a job that ``j`` may run beside, open for ``j``, and on the node ``only``?"""
+    """Return True if a GPU with one job, which ``j`` may join, suits ``j`` and is on the node ``only``.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    context
+        Constants of the run.
+    b
+        Jobs on every GPU.
+    j
+        The waiting job.
+    g
+        Number of the GPU.
+    need
+        Memory that the job needs there, in bytes.
+    only
+        The only node to use, or `WHOLE_CLUSTER`.
+    """
     return suits(s, context, b, j, g, need, ALONE) and (only == WHOLE_CLUSTER or b.gpus[g].node == only)
 
 
 @njit(**NESTED)
 def take_idle(s: State, context: RunContext, b: Neighbours, j: int, need: float, only: int) -> int:
-    """Idle GPUs for ``j`` on the node ``only`` or on all, fewest jobs on their node first, up to its gang; how many.
+    """Choose idle GPUs for a job, those on nodes with fewest jobs first, up to its gang; return their number.
 
-    O(nodes) for every number of jobs that there is on nodes with idle GPUs; mostly the first is enough.
+    O(nodes) for every number of jobs that occurs on nodes with idle GPUs; mostly the first is enough.
+
+    Parameters
+    ----------
+    s
+        State of the run; the GPUs are written to it.
+    context
+        Constants of the run.
+    b
+        Jobs on every GPU.
+    j
+        The waiting job.
+    need
+        Memory that the job needs on a GPU, in bytes.
+    only
+        The only node to use, or `WHOLE_CLUSTER`.
     """
-    n, level, found = s.jobs[j].gpus, 0, 0
+    n, level, chosen = s.jobs[j].gpus, 0, 0
     first, last = (0, b.nodes.size) if only == WHOLE_CLUSTER else (only, only + 1)
     while level < MANY and s.engine[0].free > 0:
         more = MANY
@@ -104,18 +191,36 @@ def take_idle(s: State, context: RunContext, b: Neighbours, j: int, need: float,
                 more = min(more, b.nodes[node].jobs)
                 continue
             for g in range(b.nodes[node].first, end_of_node(b, node)):
-                if found < n and suits(s, context, b, j, g, need, IDLE):
-                    s.out[NUMBER, found] = g
-                    found += 1
-            if found == n:
-                return found
+                if chosen < n and suits(s, context, b, j, g, need, IDLE):
+                    s.out[NUMBER, chosen] = g
+                    chosen += 1
+            if chosen == n:
+                return chosen
         level = more
-    return found
+    return chosen
 
 
 @njit(**NESTED)
 def take_open(s: State, context: RunContext, b: Neighbours, j: int, found: int, need: float, only: int) -> int:
-    """Open GPUs, chosen likewise behind the ``found`` ones; how many are chosen in all. O(GPUs)."""
+    """Choose GPUs with one job, in the same order, after those already chosen; return the number of all. O(GPUs).
+
+    Parameters
+    ----------
+    s
+        State of the run; the GPUs are written to it.
+    context
+        Constants of the run.
+    b
+        Jobs on every GPU.
+    j
+        The waiting job.
+    found
+        Number of GPUs already chosen.
+    need
+        Memory that the job needs on a GPU, in bytes.
+    only
+        The only node to use, or `WHOLE_CLUSTER`.
+    """
     first, last = 0, b.gpus.size
     if only != WHOLE_CLUSTER:
         first, last = b.nodes[only].first, end_of_node(b, only)
@@ -127,10 +232,30 @@ def take_open(s: State, context: RunContext, b: Neighbours, j: int, found: int, 
 
 
 @njit(**NESTED)
-def take_beside(
+def take_open_of(
     s: State, context: RunContext, b: Neighbours, j: int, r: int, found: int, need: float, only: int
 ) -> int:
-    """The open GPUs of the running job ``r``, likewise. O(its GPUs)."""
+    """Choose the open GPUs of a running job, in the same order; return the number of all. O(its GPUs).
+
+    Parameters
+    ----------
+    s
+        State of the run; the GPUs are written to it.
+    context
+        Constants of the run.
+    b
+        Jobs on every GPU.
+    j
+        The waiting job.
+    r
+        The running job.
+    found
+        Number of GPUs already chosen.
+    need
+        Memory that the waiting job needs on a GPU, in bytes.
+    only
+        The only node to use, or `WHOLE_CLUSTER`.
+    """
     end, x = found, s.jobs[r].execution
     for i in range(s.executions[x].entries):
         g = s.parts[x * s.engine[0].width + i].pool
@@ -141,7 +266,7 @@ def take_beside(
 
 @njit(**NESTED)
 def _insert(s: State, b: Neighbours, g: int, begin: int, end: int, n: int) -> int:
-    # Into those chosen from `begin` to `end`, which are in order, where it is among the first up to n; their end
+    # Insert into those chosen from `begin` to `end`, which are in order, if it is among the first n; returns their end.
     if end < n:
         end += 1
     elif not _is_before(b, g, s.out[NUMBER, n - 1]):
@@ -161,14 +286,22 @@ def _is_before(b: Neighbours, one: int, two: int) -> bool:
     return bool(more < 0 or (more == 0 and one < two))
 
 
-# When sharing pays: the test of a pair, and that of a job beside all its partners.
+# The tests of a gain: that of a pair, and that of a job with all its partners.
 #
 # Notation: A the new job, R a running one, ``e`` remaining seconds alone, ``xi`` slow-downs.
 
 
 @njit(**NESTED)
 def pair_average(e_a: float, e_r: float, xi_a: float, xi_r: float) -> float:
-    """t_con: average completion of A and R when both run together from now on."""
+    """Return t_con: the average completion of A and R if both run together from now on.
+
+    Parameters
+    ----------
+    e_a, e_r
+        Seconds that A and R take alone.
+    xi_a, xi_r
+        Slow-downs of A and R next to each other.
+    """
     hat_a, hat_r = xi_a * e_a, xi_r * e_r
     if hat_a >= hat_r:
         return e_a / 2 + (1 - 1 / (2 * xi_a)) * hat_r
@@ -177,7 +310,19 @@ def pair_average(e_a: float, e_r: float, xi_a: float, xi_r: float) -> float:
 
 @njit(**NESTED)
 def pair_loss(e_a: float, e_first: float, e_r: float, xi_a: float, xi_r: float) -> float:
-    """2 t_con - e_R - e_first: what both lose by each other; where A ends first the floats are the same for every e_R."""
+    """Return 2 t_con - e_R - e_first, the loss of both jobs by sharing.
+
+    If A ends first, the floats are the same for every e_R.
+
+    Parameters
+    ----------
+    e_a, e_first
+        Seconds that A takes alone with the sub-batch tested, and with its first one.
+    e_r
+        Seconds that R takes alone.
+    xi_a, xi_r
+        Slow-downs of A and R next to each other.
+    """
     if xi_a * e_a >= xi_r * e_r:
         return e_a - e_first + ((2 - 1 / xi_a) * xi_r - 1) * e_r
     return (2 - 1 / xi_r) * xi_a * e_a - e_first
@@ -185,9 +330,18 @@ def pair_loss(e_a: float, e_first: float, e_r: float, xi_a: float, xi_r: float) 
 
 @njit(**NESTED)
 def pair_gains(e_a: float, e_first: float, e_r: float, xi_a: float, xi_r: float) -> bool:
-    """t_con < t_seq = e_R + e_first / 2, without quotients: at a threshold that floats hold, the answer is exact.
+    """Return True if t_con < t_seq = e_R + e_first / 2.
 
-    ``e_first``: A alone with its first sub-batch, which it would run after waiting.
+    There are no quotients, so the answer is exact at a threshold that floats represent exactly.
+
+    Parameters
+    ----------
+    e_a, e_first
+        Seconds that A takes alone with the sub-batch tested, and with its first one, which it would use after waiting.
+    e_r
+        Seconds that R takes alone.
+    xi_a, xi_r
+        Slow-downs of A and R next to each other.
     """
     if xi_a * e_a >= xi_r * e_r:
         return ((2 * xi_a - 1) * xi_r - 2 * xi_a) * e_r + xi_a * (e_a - e_first) < 0.0
@@ -196,24 +350,59 @@ def pair_gains(e_a: float, e_first: float, e_r: float, xi_a: float, xi_r: float)
 
 @njit(**NESTED)
 def seconds_left(s: State, x: int) -> float:
-    """e_R: seconds that a running job would still take alone, where it is."""
+    """Return e_R: the seconds that a running job would still take alone, on its present GPUs.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    x
+        Number of the execution.
+    """
     run = s.executions[x]
     return max(0.0, run.left - (s.engine[0].now - run.paid) / (run.pace * run.slow)) * run.pace
 
 
 @njit(**NESTED)
 def seconds_with(b: Neighbours, j: int, option: int) -> float:
-    """e_A: seconds alone of a waiting job with that sub-batch."""
+    """Return e_A: the seconds that a waiting job takes alone with a sub-batch.
+
+    Parameters
+    ----------
+    b
+        Jobs on every GPU.
+    j
+        The waiting job.
+    option
+        Number of the sub-batch.
+    """
     return b.sharers[j].alone * b.stretch[j, option, b.sharers[j].spans]
 
 
 @njit(**NESTED)
 def joint_gains(s: State, b: Neighbours, j: int, e_a: float, idle: int, wait: float, loss: float) -> bool:
-    """Is the sum of the completions of ``j`` and its partners, and a ``loss``, less if it starts on the GPUs chosen?
+    """Return True if starting a job on the GPUs chosen reduces the sum of completions of it and its partners.
 
-    It would take ``e_a`` there alone; or it waits for so many seconds, then runs alone. The first ``idle`` GPUs are idle.
+    The loss is added to the sum. The alternative is to wait and then to run alone.
+
+    Parameters
+    ----------
+    s
+        State of the run, with the GPUs chosen.
+    b
+        Jobs on every GPU.
+    j
+        The waiting job A.
+    e_a
+        Seconds that A takes alone on the GPUs chosen.
+    idle
+        Number of the chosen GPUs that are idle; they come first.
+    wait
+        Seconds until A could run alone.
+    loss
+        Loss of jobs yet to come, in seconds.
     """
-    count = 0  # different jobs on the GPUs: candidates with seconds alone, and the slow-down without A
+    count = 0  # different jobs on the GPUs: candidates with their seconds alone, and their slow-down without A
     for i in range(idle, s.jobs[j].gpus):
         r = only_job(b, s.out[NUMBER, i])
         if b.sharers[r].mark != j:
@@ -248,7 +437,7 @@ def joint_gains(s: State, b: Neighbours, j: int, e_a: float, idle: int, wait: fl
         if ends >= 0:
             e_a -= step / slow
             b.candidates[ends].job = -1
-    for k in range(count):  # these have not ended
+    for k in range(count):  # these jobs have not ended
         c = b.candidates[k]
         if c.job >= 0:
             together += now + c.value * c.other
