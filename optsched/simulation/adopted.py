@@ -1,6 +1,7 @@
-"""`adopt`: make a policy of the base classes of an object of a plain class, which need not know optsched's.
+"""`adopt`: turn an object of a plain class, which knows nothing of optsched, into a policy of the base classes.
 
-This is the one place that looks for attributes by name: everything else reads what `BasePolicy` and its subclasses declare.
+This is the only place that looks for attributes by name: everything else reads what `BasePolicy` and its subclasses
+declare.
 """
 
 from __future__ import annotations
@@ -28,14 +29,20 @@ class PlainPolicy(Protocol):
 
     @property
     def name(self) -> str:
-        """Shown in reports."""
+        """Name in reports."""
 
     @property
     def knowledge(self) -> Knowledge | str:
-        """What it may ask about jobs that have not completed."""
+        """The facts that it may ask about jobs that have not completed."""
 
     def decide(self, view: Any) -> Iterable[Any]:
-        """Decisions, as of `Policy.decide`."""
+        """Return decisions, as `Policy.decide` does.
+
+        Parameters
+        ----------
+        view
+            What the policy may see of the engine's state.
+        """
 
 
 class PlainOrder(Protocol):
@@ -43,14 +50,20 @@ class PlainOrder(Protocol):
 
     @property
     def name(self) -> str:
-        """Shown in reports."""
+        """Name in reports."""
 
     @property
     def knowledge(self) -> Knowledge | str:
-        """What it may ask about jobs that have not completed."""
+        """The facts that it may ask about jobs that have not completed."""
 
     def order(self, jobs: Any) -> Order:
-        """Keys and rules, as of `OrderedPolicy.order`."""
+        """Return keys and rules, as `OrderedPolicy.order` does.
+
+        Parameters
+        ----------
+        jobs
+            What the policy may know of the jobs.
+        """
 
 
 class PlainTasks(Protocol):
@@ -58,44 +71,62 @@ class PlainTasks(Protocol):
 
     @property
     def name(self) -> str:
-        """Shown in reports."""
+        """Name in reports."""
 
     @property
     def knowledge(self) -> Knowledge | str:
-        """What it may ask about jobs that have not completed."""
+        """The facts that it may ask about jobs that have not completed."""
 
     def tasks(self, jobs: Any) -> TaskOrder:
-        """Orders and admission rule, as of `TaskPolicy.tasks`."""
+        """Return orders and an admission rule, as `TaskPolicy.tasks` does.
+
+        Parameters
+        ----------
+        jobs
+            What the policy may know of the jobs and their tasks.
+        """
 
 
 class AdoptedPolicy(Policy):
-    """A plain object with ``decide(view)``; ``own`` is the object."""
+    """A policy made of a plain object ``own`` with ``decide(view)``."""
 
     def __init__(self, own: Any) -> None:
         self.own = own
         _take_over(self, own, "decide")
 
     def decide(self, view: View) -> Iterable[Decision | list[Decision]]:
-        """Ask the object."""
+        """Return the decisions of the plain object.
+
+        Parameters
+        ----------
+        view
+            What the policy may see of the engine's state.
+        """
         decisions: Iterable[Decision | list[Decision]] = self.own.decide(view)
         return decisions
 
 
 class AdoptedOrder(OrderedPolicy):
-    """A plain object with ``order(jobs)``; ``own`` is the object."""
+    """A queue order made of a plain object ``own`` with ``order(jobs)``."""
 
     def __init__(self, own: Any) -> None:
         self.own = own
         _take_over(self, own, "order")
 
     def order(self, jobs: KnownJobs) -> Order:
-        """Ask the object."""
+        """Return the order of the plain object.
+
+        Parameters
+        ----------
+        jobs
+            What the policy may know of the jobs.
+        """
         order: Order = self.own.order(jobs)
         return order
 
 
 class AdoptedTasks(TaskPolicy):
-    """A plain object with ``tasks(jobs)``; ``own`` is the object."""
+    """A task policy made of a plain object ``own`` with ``tasks(jobs)``."""
 
     def __init__(self, own: Any) -> None:
         self.own = own
@@ -103,7 +134,13 @@ class AdoptedTasks(TaskPolicy):
         self.uses = TaskPolicy.uses
 
     def tasks(self, jobs: TaskJobs) -> TaskOrder:
-        """Ask the object."""
+        """Return the orders and the admission rule of the plain object.
+
+        Parameters
+        ----------
+        jobs
+            What the policy may know of the jobs and their tasks.
+        """
         order: TaskOrder = self.own.tasks(jobs)
         return order
 
@@ -117,9 +154,19 @@ METHODS = tuple(ADOPTED)  # a policy has one of them
 
 
 def adopt(policy: object) -> BasePolicy:
-    """Return a policy as it is, and a plain object with one of `METHODS` as a policy of the base class for that method.
+    """Return a policy of the base classes for a policy, which is returned unchanged, or for a plain object.
 
-    `TypeError` for an object with none of them; `InputError` where its class has a name that is nearly a declared one.
+    Parameters
+    ----------
+    policy
+        A policy, or an object with ``name``, ``knowledge`` and one of `METHODS`.
+
+    Raises
+    ------
+    TypeError
+        The object has none of `METHODS`.
+    InputError
+        Its class has a name that is nearly a declared one.
     """
     if isinstance(policy, BasePolicy):
         return policy
@@ -131,12 +178,24 @@ def adopt(policy: object) -> BasePolicy:
 
 
 def methods_of(policy: object) -> list[str]:
-    """Return those of `METHODS` that a policy, or the plain object that it was made of, has."""
+    """Return those of `METHODS` that a policy, or the plain object that it was made of, has.
+
+    Parameters
+    ----------
+    policy
+        A policy, or a plain object.
+    """
     return [method for method in METHODS if callable(getattr(plain(policy), method, None))]
 
 
 def plain(policy: object) -> object:
-    """Return the plain object that was adopted as this policy; any other policy as it is."""
+    """Return the plain object that was adopted as a policy; any other policy is returned unchanged.
+
+    Parameters
+    ----------
+    policy
+        A policy, or a plain object.
+    """
     return policy.own if isinstance(policy, AdoptedPolicy | AdoptedOrder | AdoptedTasks) else policy
 
 
