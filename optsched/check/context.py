@@ -64,7 +64,17 @@ class Violations:
         self._count = dict.fromkeys(RULES, 0)
 
     def add(self, rule: str, rows: Ints, spell_out: Callable[[int], Violation]) -> None:
-        """One violation of ``rule`` for each of ``rows``."""
+        """Add one violation of a rule for each row.
+
+        Parameters
+        ----------
+        rule
+            The rule.
+        rows
+            Rows that break it, i64[].
+        spell_out
+            Function from a row to its violation.
+        """
         self._count[rule] += rows.size
         room = max(LISTED - len(self._listed[rule]), 0)
         self._listed[rule] += [spell_out(row) for row in rows[:room].tolist()]
@@ -72,9 +82,22 @@ class Violations:
     def blame(
         self, tell: Telling, rule: str, wrong: npt.NDArray[Any], message: Words, legal: Words, of: Ints | None = None
     ) -> None:
-        """A violation of ``rule``, by ``tell(rule, row, message, legal)``, for each row that is ``wrong`` (rows, or a mask).
+        """Add a violation of a rule for each row that is wrong.
 
-        ``of``: by row, what is told of instead of the row itself.
+        Parameters
+        ----------
+        tell
+            Function of (rule, row, message, legal) that makes a violation.
+        rule
+            The rule.
+        wrong
+            Rows, i64[], or a mask of them, bool[].
+        message
+            What is wrong, for all rows or by row.
+        legal
+            What would be legal, for all rows or by row.
+        of
+            By row, the index that is passed to ``tell`` in its place.
         """
 
         def spell_out(row: int) -> Violation:
@@ -84,7 +107,7 @@ class Violations:
         self.add(rule, np.flatnonzero(wrong) if wrong.dtype == np.bool_ else wrong, spell_out)
 
     def violations(self) -> list[Violation]:
-        """All of them, in the order of `RULES`."""
+        """Return all violations in the order of `RULES`."""
         result = []
         for rule, listed in self._listed.items():
             result += listed

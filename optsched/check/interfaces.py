@@ -24,11 +24,20 @@ Slow = list[tuple[float, float]]  # (from this moment on, so many times as long)
 def slow_on_interfaces(
     context: CheckContext, pace: Floats, steps: Ints | None = None, resized: Mapping[int, float] | None = None
 ) -> dict[int, Slow]:
-    """How many times as long a unit of work takes the segments that ever meet others; the rest is never slowed.
+    """Return the slow-downs of the segments that ever meet others on an interface, by time.
 
-    ``pace`` f64[S] seconds of a unit alone with ``steps`` i64[S] (None: those of the largest sub-batch of the job).
-    ``resized``: shares of communication of the segments whose gang is not that of their job; then jobs may have others.
-    O(segments on an interface) for every start and end.
+    Complexity O(segments on an interface) for every start and end.
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    pace
+        Seconds of a unit of work of every segment alone, f64[S].
+    steps
+        Sub-steps of every segment, i64[S]; None: those of the largest sub-batch of the job.
+    resized
+        Shares of communication of the segments whose gang is not that of their job; None if all gangs are.
     """
     if not communicating(context.instance, elastic=resized is not None).any():
         return {}
@@ -44,7 +53,17 @@ def slow_on_interfaces(
 
 
 def worth_beside(since: float, end: float, slow: Slow) -> float:
-    """Seconds alone that a stay is worth: the integral of 1 / slow from ``since``, its start or later, to its end."""
+    """Return the seconds alone that a stay is worth: the integral of 1 / slow over it.
+
+    Parameters
+    ----------
+    since
+        Start of the stay, or later, in seconds.
+    end
+        End of the stay in seconds.
+    slow
+        Slow-downs by time.
+    """
     times = [max(since, moment) for moment, _ in slow] + [max(since, end)]
     return math.fsum((times[k + 1] - times[k]) / each for k, (_, each) in enumerate(slow))
 

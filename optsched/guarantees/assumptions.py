@@ -1,4 +1,4 @@
-"""What theorems assume: predicates that they share, each of which says what is broken in words, or None."""
+"""Assumptions of theorems: shared predicates, each of which returns in words what is broken, or None."""
 
 from __future__ import annotations
 
@@ -16,7 +16,13 @@ Assumptions = Callable[[Any, Placement, Instance], tuple[str, ...]]
 
 
 def all_of(*assumptions: Assumption) -> Assumptions:
-    """``(policy, placement, instance)`` -> all that is broken, in the order given."""
+    """Return a function of (policy, placement, instance) that lists everything that is broken, in the order given.
+
+    Parameters
+    ----------
+    *assumptions
+        The assumptions.
+    """
 
     def broken(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
         found: list[str] = []
@@ -29,17 +35,43 @@ def all_of(*assumptions: Assumption) -> Assumptions:
 
 
 def policy_is(holds: Callable[[Any], bool], otherwise: str) -> Assumption:
-    """Of the parameters of the policy, which ``otherwise`` may name as ``{policy.NAME}``."""
+    """Return an assumption on the parameters of the policy.
+
+    Parameters
+    ----------
+    holds
+        Predicate of the policy.
+    otherwise
+        Text if it does not hold; it may contain ``{policy.NAME}``.
+    """
     return lambda policy, placement, instance: None if holds(policy) else otherwise.format(policy=policy)
 
 
 def instance_is(holds: Callable[[Instance], Any], otherwise: str) -> Assumption:
-    """Of jobs and cluster."""
+    """Return an assumption on jobs and cluster.
+
+    Parameters
+    ----------
+    holds
+        Predicate of the instance.
+    otherwise
+        Text if it does not hold.
+    """
     return lambda policy, placement, instance: None if holds(instance) else otherwise
 
 
 def any_free_gpus(policy: Any, placement: Placement, instance: Instance) -> str | None:
-    """A gang starts whenever enough GPUs are free: identical GPUs, and a placement that takes any of them."""
+    """Check that a gang starts whenever enough GPUs are free: identical GPUs, and a placement that takes any of them.
+
+    Parameters
+    ----------
+    policy
+        Not used.
+    placement
+        The placement.
+    instance
+        Jobs and a cluster.
+    """
     if not instance.unrestricted:
         return "some jobs may not use every GPU"
     if placement.any_free:
@@ -48,13 +80,33 @@ def any_free_gpus(policy: Any, placement: Placement, instance: Instance) -> str 
 
 
 def one_gpu_type(policy: Any, placement: Placement, instance: Instance) -> str | None:
-    """Identical GPUs."""
+    """Check that all GPUs are of one type.
+
+    Parameters
+    ----------
+    policy
+        Not used.
+    placement
+        Not used.
+    instance
+        Jobs and a cluster.
+    """
     types = {group.gpu.casefold() for group in instance.cluster.nodes}
     return None if len(types) <= 1 else f"GPUs of {len(types)} types"
 
 
 def no_restart_cost(policy: Any, placement: Placement, instance: Instance) -> str | None:
-    """A preempted job resumes for nothing."""
+    """Check that a preempted job resumes without cost.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    placement
+        Not used.
+    instance
+        Jobs and a cluster.
+    """
     return None if policy.restart == 0 and not np.nan_to_num(instance.restart).any() else "a restart costs time"
 
 
@@ -96,7 +148,17 @@ _only_two_transfers = all_of(
 
 
 def linear_contention(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    """On a link k transfers at once take k b + (k - 1) eta seconds a byte, eta >= 0, without latency."""
+    """Check that k transfers at once on a link take k b + (k - 1) eta seconds a byte, eta >= 0, without latency.
+
+    Parameters
+    ----------
+    policy
+        Not used.
+    placement
+        Not used.
+    instance
+        Jobs and a cluster.
+    """
     contention = instance.contention
     if contention is None:
         return ()
@@ -109,7 +171,19 @@ def linear_contention(policy: Any, placement: Placement, instance: Instance) -> 
 
 
 def two_transfers(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
-    """Two transfers on one link and nothing else: no compute, one all-reduce each, gangs for which there is no choice."""
+    """Check that there are two transfers on one link and nothing else.
+
+    Jobs do not compute, have one all-reduce each, and leave no choice of GPUs.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    placement
+        The placement.
+    instance
+        Jobs and a cluster.
+    """
     if not instance.at_task_level or instance.n != 2:
         return ("not two jobs with tasks",)
     return all_of(_only_two_transfers, linear_contention)(policy, placement, instance)

@@ -35,9 +35,9 @@ from optsched.solvers.solve import solve
 
 @dataclass(frozen=True)
 class Judgement:
-    """What a theorem says of a run. ``value`` and ``bound`` are of the theorem's own objective.
+    """The verdict of a theorem on a run; ``value`` and ``bound`` are of the theorem's own objective.
 
-    ``holds``: True (kept), False (violated, ``findings`` say how) or None (open). ``ratio`` is the theorem's factor.
+    ``holds``: True (kept), False (violated; ``findings`` say how) or None (open). ``ratio`` is the theorem's factor.
     """
 
     id: str
@@ -51,16 +51,16 @@ class Judgement:
 
     @property
     def verdict(self) -> str:
-        """In a word."""
+        """The verdict in one word."""
         return {True: "holds", False: "VIOLATED", None: "open"}[self.holds]
 
     @property
     def complaint(self) -> str:
-        """One line that names policy, theorem and what is wrong."""
+        """One line with policy, theorem and findings."""
         return f"{self.policy} breaks the guarantee {self.id!r}: {'; '.join(self.findings)}"
 
     def to_json(self) -> dict[str, Any]:
-        """As in ``run --json``."""
+        """Return the judgement as in ``run --json``."""
         fields = ("id", "objective", "ratio", "value", "bound", "holds")
         return {name: getattr(self, name) for name in fields}
 
@@ -73,17 +73,45 @@ def judgement(
     policy: str,
     findings: Iterable[str],
 ) -> Judgement:
-    """Of a ratio, (value, bound), whether these show that it is kept, and what else is wrong: then it is violated."""
+    """Return the judgement of a theorem from its parts; any finding makes it violated.
+
+    Parameters
+    ----------
+    theorem
+        The theorem.
+    ratio
+        Its factor.
+    numbers
+        Value and bound.
+    kept
+        Whether these show that the ratio is kept.
+    policy
+        Name of the policy.
+    findings
+        What is wrong, in words.
+    """
     found = tuple(findings)
     holds = False if found else True if kept else None
     return Judgement(theorem.id, theorem.objective, float(ratio), *numbers, holds, policy, found)
 
 
 def judge(theorem: Guarantee, policy: Any, run: Run, proven: OptimumBounds) -> Judgement:
-    """Hold a theorem that applies against a run of ``policy``.
+    """Check a theorem that applies against a run of a policy.
 
-    Both are compared counted from the first arrival, where every ratio is the largest; the values of the judgement are on
-    the clock of the instance. Complexity: O(n log n) beyond the certificate, which ``proven`` makes once for each objective.
+    Value and bound are compared in times from the first arrival, where every ratio is largest; the values of the
+    judgement are on the clock of the instance. Complexity O(n log n) beyond the certificate, which ``proven`` makes
+    once for each objective.
+
+    Parameters
+    ----------
+    theorem
+        The theorem.
+    policy
+        The policy.
+    run
+        Its run.
+    proven
+        What is proven about the optimum.
     """
     run, moved, gain = run.relative, proven.clock_part(theorem.objective), get_objective(theorem.objective).gain
     ratio = theorem.ratio(policy, run)
@@ -117,7 +145,17 @@ def judge(theorem: Guarantee, policy: Any, run: Run, proven: OptimumBounds) -> J
 
 
 def judgements(specification: Specification, run: Run, proven: OptimumBounds) -> tuple[Judgement, ...]:
-    """Every theorem that applies, judged; one whose factor is infinite for this run promises nothing and is left out."""
+    """Return the judgement of every theorem that applies and whose factor is finite for the run.
+
+    Parameters
+    ----------
+    specification
+        Policy and placement.
+    run
+        Their run.
+    proven
+        What is proven about the optimum.
+    """
     policy, placement, instance = specification.policy, specification.placement, run.instance.relative
     applying = (theorem for _, theorem in GUARANTEES.items() if theorem.applies(policy, placement, instance))
     promising = (theorem for theorem in applying if math.isfinite(theorem.ratio(policy, run.relative)))
@@ -125,12 +163,26 @@ def judgements(specification: Specification, run: Run, proven: OptimumBounds) ->
 
 
 def chosen(judged: Sequence[Judgement], objective: str) -> Judgement | None:
-    """The judgement to show beside a value of ``objective``: a violation, else one of that objective, else the strongest."""
+    """Return the judgement to show next to a value: a violation, else one of its objective, else the strongest.
+
+    Parameters
+    ----------
+    judged
+        Judgements.
+    objective
+        Name of the objective.
+    """
     return min(judged, key=lambda j: (j.holds is not False, j.objective != objective, j.ratio), default=None)
 
 
 def violated(judged: Iterable[Judgement]) -> list[Judgement]:
-    """Those that do not hold."""
+    """Return the judgements that do not hold.
+
+    Parameters
+    ----------
+    judged
+        Judgements.
+    """
     return [each for each in judged if each.holds is False]
 
 
@@ -152,9 +204,18 @@ def _missed_by(gain: bool, value: float, ratio: float, upper: float) -> str:
 
 
 def save_violation(instance: Instance, judgement: Judgement, folder: str | os.PathLike[str] = ".") -> Path:
-    """Write ``violated-<theorem>-<policy>-<digest>.json`` into ``folder`` and return its path.
+    """Write ``violated-<theorem>-<policy>-<digest>.json`` into a folder and return its path.
 
     ``optsched run FILE -p POLICY`` repeats the run. The same violation gives the same file.
+
+    Parameters
+    ----------
+    instance
+        The instance of the run.
+    judgement
+        The judgement.
+    folder
+        The folder.
     """
     path = Path(folder) / f"violated-{judgement.id}-{file_name(judgement.policy)}-{instance.digest[:8]}.json"
     if not is_source(path):  # the run was that of a saved violation: there it is
@@ -181,10 +242,22 @@ class MethodTheorem(Statement):
     knowledge: str = "offline"
 
     def judge(self, instance: Instance, found: Schedule | None = None) -> Judgement:
-        """Hold it against what the method finds, ``found`` where it has run: holds, violated or open, as for a guarantee.
+        """Check the theorem against the schedule that the method finds: holds, violated or open, as for a guarantee.
 
-        Both are compared counted from the first arrival, where every ratio is the largest; the values of the judgement are
-        on the clock of the instance. Raises `InputError` where the method does not apply.
+        Value and bound are compared in times from the first arrival, where every ratio is largest; the values of the
+        judgement are on the clock of the instance.
+
+        Parameters
+        ----------
+        instance
+            Jobs and a cluster.
+        found
+            Schedule of the method, if it has run.
+
+        Raises
+        ------
+        InputError
+            The method does not apply.
         """
         local = instance.relative
         found = solve(local, self.objective, model=self.method).schedule if found is None else found.relative
@@ -207,7 +280,15 @@ method_theorem = METHOD_THEOREMS.maker(MethodTheorem, lambda theorem: theorem.id
 
 
 def judge_method(instance: Instance, solution: Solution) -> Judgement | None:
-    """What the theorem on the method that found this solution says of it; None where there is none on its objective."""
+    """Return the judgement of the theorem on the method that found a solution; None if there is none on its objective.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    solution
+        The solution.
+    """
     about = (theorem for _, theorem in METHOD_THEOREMS.items() if theorem.method == solution.model)
     theorem = next((each for each in about if each.objective == solution.objective), None)
     return None if theorem is None or solution.schedule is None else theorem.judge(instance, solution.schedule)

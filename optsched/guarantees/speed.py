@@ -25,9 +25,21 @@ from optsched.simulation.run import Run
 
 
 def faster(instance: Instance, speed: Fraction) -> Instance:
-    """The same jobs on machines ``speed`` times as fast: durations and iterations divided by it, to the nearest float.
+    """Return the same jobs on machines ``speed`` times as fast, without a stated optimum.
 
-    No optimum is stated. Raises `InputError` for a speed that is not positive, and for jobs with tasks.
+    Durations and iterations are divided by the speed, to the nearest float.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    speed
+        The factor.
+
+    Raises
+    ------
+    InputError
+        The speed is not positive, or jobs have tasks.
     """
     check_legal(speed > 0, "speed", speed, "a number > 0")
     instance.require_whole_jobs("a faster machine")
@@ -42,7 +54,18 @@ def faster(instance: Instance, speed: Fraction) -> Instance:
 
 
 def speed_in(text: str) -> Fraction:
-    """The speed written ``3/2`` or ``1.5``; `InputError` for anything else."""
+    """Return the speed that is written ``3/2`` or ``1.5``.
+
+    Parameters
+    ----------
+    text
+        The written form.
+
+    Raises
+    ------
+    InputError
+        The text is anything else.
+    """
     written = re.fullmatch(r"[0-9]{1,9}(/[0-9]{1,9}|\.[0-9]{1,9})?", text.strip(), re.ASCII)
     legal = "a number > 0, e.g. 3/2 or 1.5"
     check_legal(written is not None and not re.fullmatch(r".*/0+", text.strip()), "speed", text, legal)
@@ -65,7 +88,17 @@ class SpeedTheorem(PolicyTheorem):
     proves: Callable[[Instance, Run, Fraction], Fraction | None] = lambda instance, run, speed: None
 
     def lacks(self, chosen: Specification, instance: Instance, speed: Fraction) -> tuple[str, ...]:
-        """What is missing for it to be about a policy at a speed on an instance, in words; empty: it applies."""
+        """Return in words what is missing for the theorem to apply; empty if it applies.
+
+        Parameters
+        ----------
+        chosen
+            Policy and placement.
+        instance
+            Jobs and a cluster.
+        speed
+            Speed of the machines.
+        """
         if not self.is_about(chosen.policy):
             return (f"it is about {', '.join(self.policies)}",)
         least = self.speed(instance)
@@ -73,9 +106,21 @@ class SpeedTheorem(PolicyTheorem):
         return broken if speed >= least else (f"it needs a speed of at least {least}", *broken)
 
     def judge(self, policy: str | Specification, instance: Instance, speed: Fraction | None = None) -> Judgement:
-        """Hold it against a run of ``policy`` at ``speed`` (None: the least): holds, violated or open, as for a guarantee.
+        """Check the theorem against a run of a policy at a speed: holds, violated or open, as for a guarantee.
 
-        Raises `InputError` for a policy, an instance or a speed that it is not about.
+        Parameters
+        ----------
+        policy
+            The policy or its specification.
+        instance
+            Jobs and a cluster.
+        speed
+            Speed of the machines; None: the least that the theorem needs.
+
+        Raises
+        ------
+        InputError
+            The theorem does not apply.
         """
         chosen, at = specify(policy), self.speed(instance) if speed is None else speed
         lacks = self.lacks(chosen, instance, at)
@@ -86,7 +131,19 @@ class SpeedTheorem(PolicyTheorem):
         )
 
     def hold(self, chosen: Specification, run: Run, proven: OptimumBounds, speed: Fraction) -> Judgement:
-        """Hold it, where it applies, against a run at ``speed`` and what is proven about the instance at speed 1."""
+        """Check the theorem, which applies, against a run at a speed and what is proven at speed 1.
+
+        Parameters
+        ----------
+        chosen
+            Policy and placement.
+        run
+            Their run on the faster machines.
+        proven
+            What is proven about the optimum of the instance at speed 1.
+        speed
+            Speed of the machines.
+        """
         value, factor = run.value(self.objective), self.ratio(speed)
         certified, own = proven.lower(self.objective, "gang"), self.proves(proven.instance, run, speed)
         lower = max((each for each in (certified, own) if each is not None), default=None)
@@ -105,7 +162,19 @@ speed_theorem = SPEED_THEOREMS.maker(SpeedTheorem, lambda theorem: theorem.id)
 
 
 def judgements_at(chosen: Specification, run: Run, proven: OptimumBounds, speed: Fraction) -> tuple[Judgement, ...]:
-    """Of every theorem that applies, of a run at ``speed``, what it says."""
+    """Return the judgement of every speed theorem that applies to a run at a speed.
+
+    Parameters
+    ----------
+    chosen
+        Policy and placement.
+    run
+        Their run on the faster machines.
+    proven
+        What is proven about the optimum of the instance at speed 1.
+    speed
+        Speed of the machines.
+    """
     about = (theorem for _, theorem in SPEED_THEOREMS.items() if not theorem.lacks(chosen, proven.instance, speed))
     return tuple(theorem.hold(chosen, run, proven, speed) for theorem in about)
 
