@@ -95,7 +95,24 @@ def certain_times(
 
 
 class CertainTimes:
-    """Completion times, in fractions, of schedules that break no rule, found when they are first asked for."""
+    """Completion times, in fractions, of schedules that break no rule; they are computed at the first request.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    schedule
+        A schedule that the referee accepts.
+    kind
+        The class of schedules.
+    preemptive
+        Whether a job may be stopped and resumed.
+
+    Attributes
+    ----------
+    slows
+        True if jobs slow their partners on a GPU.
+    """
 
     slows: ClassVar[bool] = False  # do jobs slow their partners on a GPU?
 
@@ -105,7 +122,13 @@ class CertainTimes:
         self._parts = len(schedule)
 
     def value(self, objective: str) -> Fraction | None:
-        """The best of their values; None where a job never runs, or nothing is certain."""
+        """Return the best value of these completion times; None if a job never runs, or nothing is certain.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective.
+        """
         context = self._context
         if not context.completed or (
             objective == UTILITY and bool((context.completion <= context.instance.arrival).any())

@@ -281,9 +281,23 @@ MOST_JOBS = 20_000  # for which bounds of jobs that are in each other's way are 
 
 
 def below_bound(context: CheckContext, objective: str, schedule_class: str, value: Fraction) -> str | None:
-    """Why a schedule of that value cannot be: a proven bound on its class, in words; None where there is no such bound.
+    """Return the proven bound that a schedule of a value would contradict, in words; None if there is none.
 
-    Raises `CertificateError` where a bound that was just found cannot be proved: that is no fault of the schedule.
+    Parameters
+    ----------
+    context
+        The schedule.
+    objective
+        Name of the objective.
+    schedule_class
+        Name of the class of schedules.
+    value
+        Value of the schedule.
+
+    Raises
+    ------
+    CertificateError
+        A bound that was just found cannot be proved: this is no fault of the schedule.
     """
     # Imported here because judging a schedule in memory needs no bounds.
     from optsched.bounds.best_bound import BOUNDS
