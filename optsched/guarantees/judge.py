@@ -228,11 +228,19 @@ def save_violation(instance: Instance, judgement: Judgement, folder: str | os.Pa
 
 @dataclass(frozen=True, kw_only=True)
 class MethodTheorem(Statement):
-    """What ``method`` finds costs at most ``ratio`` times the optimum of ``objective``, even of schedules that preempt.
+    """A theorem on a method: its schedule costs at most ``ratio`` times the optimum, even of schedules that preempt.
 
-    Everything else is as in `optsched.guarantees.guarantee.Guarantee`, of an instance instead of a run: ``proves`` is a
-    lower bound on its optimum, times counted from the first arrival, of which the proof says the same; ``audit`` names the
-    jobs for which an inequality of the proof does not hold.
+    Attributes
+    ----------
+    method
+        Name of the method.
+    ratio
+        The factor.
+    proves
+        Function of an instance that returns a lower bound on its optimum, with times from the first arrival; by the
+        proof the ratio holds against it, too.
+    audit
+        Function of an instance that names the jobs for which an inequality of the proof does not hold.
     """
 
     method: str
