@@ -266,7 +266,7 @@ Limited = Mapping[str, SpeedModel]  # what gives speeds to the profiles that do 
 
 
 def _limits(instance: Instance, limited: Limited) -> tuple[list[frozenset[str] | None], list[tuple[str, int] | None]]:
-    """Of every job: the types that it names, and its profile with its gang, where that limits them."""
+    """Return the types that every job names, and its profile with its gang if that limits them."""
     named = instance.table["gpu_types"].to_list()
     rows = zip(instance.profiled.tolist(), instance.table["profile"].to_list(), instance.gpus.tolist(), strict=True)
     allowed = [names if names is None else frozenset(map(str.casefold, names)) for names in named]
@@ -274,7 +274,7 @@ def _limits(instance: Instance, limited: Limited) -> tuple[list[frozenset[str] |
 
 
 def _suits(limited: Limited, kind: str, allowed: frozenset[str] | None, row: tuple[str, int] | None) -> bool:
-    """May a job run on GPUs of a type? Not where its table says zero, together or spread, or nothing."""
+    """Return whether a job may run on GPUs of a type: not if its table says zero, together or spread, or nothing."""
     if allowed is not None and kind.casefold() not in allowed:
         return False
     return row is None or limited[row[0]].runs_on(row[0], kind, row[1])

@@ -1,4 +1,4 @@
-"""Who meets whom on the network interfaces, from the segments of a schedule: what the rule rate needs where jobs contend.
+"""Jobs that meet on network interfaces, from the segments of a schedule, for the rule rate if jobs contend.
 
 A segment over several nodes whose job communicates is on the interfaces of its nodes from its start to its end, whether or
 not it works. How much longer a unit of work takes it is worked out here anew, interface by interface, from the starts and
@@ -69,7 +69,7 @@ def worth_beside(since: float, end: float, slow: Slow) -> float:
 
 
 def _shares(context: CheckContext, pace: Floats, steps: Ints | None, resized: Mapping[int, float]) -> dict[int, float]:
-    """p of the segments that communicate: those of a gang at work, wherever it is legal."""
+    """Return p of the segments that communicate: those of a gang at work, wherever it is legal."""
     document, shares = context.document, CommunicationShares(context.instance)
     known: dict[tuple[int, tuple[int, ...], int], float] = {}
     found: dict[int, float] = {}
@@ -96,7 +96,7 @@ def _by_node(context: CheckContext, segments: dict[int, float]) -> Iterator[tupl
 
 
 def _presence(context: CheckContext, segments: list[int]) -> Iterator[tuple[float, list[int]]]:
-    """(moment, who is there from then on) at every start and end; ends and starts of one moment together."""
+    """Yield (moment, segments from then on) at every start and end; ends and starts of one moment together."""
     document = context.document
     begins, ends = defaultdict[float, list[int]](list), defaultdict[float, list[int]](list)
     for s in segments:

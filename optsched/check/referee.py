@@ -227,7 +227,7 @@ def _violations(
 
 
 def _allowance(context: CheckContext, objective: str, total: Fraction, stated: float | Fraction) -> Fraction:
-    """What a stated value may miss: nothing when all numbers are whole, unless a float cannot hold the total."""
+    """Return the tolerance of a stated value: 0 if all numbers are whole, unless a float cannot hold the total."""
     instance = context.instance
     due = instance.due[np.isfinite(instance.due)]
     numbers = (context.completion, instance.arrival, instance.weight, due)

@@ -1,4 +1,4 @@
-"""Which segments resume a job that was stopped, and for how many of their first seconds it does no work.
+"""Segments that resume a stopped job, and the number of their first seconds in which it does no work.
 
 A job may say what it costs to resume it (`optsched.problem.instance.Instance.restart`: seconds, or a checkpoint that is
 read). That is the case for every segment that begins after the job's first one, wherever that is, unless it goes on: a

@@ -1,7 +1,7 @@
-"""What a schedule says of itself, as plain arrays: the evidence that the referee weighs.
+"""The statements of a schedule, as plain arrays: the evidence that the referee judges.
 
-Files are read here a second time, apart from `optsched.problem.schedule_file`, because the referee must be able to hold what
-a loader refuses: an unknown job or a GPU that does not exist is a broken rule with a name, not an unreadable file.
+Files are read here a second time, apart from `optsched.problem.schedule_file`, because the referee must represent what a
+loader refuses: an unknown job or a GPU that does not exist breaks a rule; it does not make the file unreadable.
 `InputError` is left for files that say nothing definite: truncated, another format, a missing field, text for a number.
 """
 

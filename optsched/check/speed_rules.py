@@ -1,4 +1,4 @@
-"""The rules rate and work: nobody is faster than the speed model allows, and every job gets its work.
+"""The rules rate and work: no job is faster than the speed model allows, and every job gets its work.
 
 A unit of work takes ``pace`` seconds on the GPUs of a segment, whatever the speed model (`CheckContext.pace`): 1 for a
 duration, alpha of a placement for a stage profile, 1 / throughput for a table, T for a scaling profile. Where there is
