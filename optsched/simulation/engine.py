@@ -65,9 +65,9 @@ def run_policy(
 
     The engine applies events in order of (time, kind, job): completions, changes of level and promotions, then
     arrivals, then the policy's own wakes. Times that differ by rounding alone are one instant
-    (`optsched.simulation.next_event`): all events of an instant are applied, each at its own time, before the policy
-    is asked once, at the last of them. Its decisions are carried out one after the other. A job that it stops and
-    starts again at that instant on the same GPUs goes on without interruption and pays no restart
+    (`optsched.simulation.next_event`): all events of an instant are applied, each at its own time, before the policy is
+    asked once, at the last of them. Its decisions are carried out one after the other. A job that it stops and starts
+    again at that instant on the same GPUs goes on without interruption and pays no restart
     (`optsched.simulation.kernel`).
 
     Parameters

@@ -1,7 +1,7 @@
 """Functions of the engine that policies in plain Python call, and many of their moves in one compiled call.
 
-A call of a numba dispatcher works out the types of all its arguments, which takes longer than the work of the call.
-The types are known here, so that the machine code is called directly. Arguments must have exactly these types: nothing
+A call of a numba dispatcher works out the types of all its arguments, which takes longer than the work of the call. The
+types are known here, so that the machine code is called directly. Arguments must have exactly these types: nothing
 checks them.
 """
 

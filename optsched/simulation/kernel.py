@@ -174,8 +174,8 @@ def apply_events(s: State, context: RunContext, t: float) -> None:
 def start(s: State, context: RunContext, j: int, entries: int, option: int) -> None:
     """Start the waiting job ``j`` on the GPUs in ``out``; a job that was stopped there at this instant goes on.
 
-    The GPUs are ``out[COUNT, k]`` GPUs of pool ``out[POOL, k]``, k < ``entries``. If jobs share GPUs they are the
-    first g_j of ``out[NUMBER]``.
+    The GPUs are ``out[COUNT, k]`` GPUs of pool ``out[POOL, k]``, k < ``entries``. If jobs share GPUs they are the first
+    g_j of ``out[NUMBER]``.
 
     Parameters
     ----------

@@ -257,9 +257,9 @@ def finish_time_fairness(schedule: Schedule) -> Floats:
     share of the cluster.
 
     The solo time is that of the job's gang on the best placement of this cluster (`optsched.speeds.duration`), so that
-    a gang alone has 1 there and more elsewhere; a job that forks or takes more GPUs than its gang may have less. If
-    the best placement is not known (`SoloTimes.exact`), the solo time is a lower bound and the FTF an upper bound;
-    reports say so.
+    a gang alone has 1 there and more elsewhere; a job that forks or takes more GPUs than its gang may have less. If the
+    best placement is not known (`SoloTimes.exact`), the solo time is a lower bound and the FTF an upper bound; reports
+    say so.
     """
     schedule = schedule.relative
     instance = schedule.instance
@@ -349,8 +349,8 @@ def segments_table(schedule: Schedule) -> Table:
     -----
     Columns: ``job`` its id; ``start``, ``end`` in seconds on the log's clock; ``seconds`` its length; ``work`` in the
     units of `Instance.work`; ``gpus`` the number of GPUs; ``node`` and ``index`` the lists of GPUs, as in a schedule's
-    ``.parquet`` file; ``steps`` of gradient accumulation if jobs share GPUs. Complexity O(K) for K pairs of segment
-    and GPU.
+    ``.parquet`` file; ``steps`` of gradient accumulation if jobs share GPUs. Complexity O(K) for K pairs of segment and
+    GPU.
     """
     local, ids = schedule.relative, np.array(schedule.instance.ids, dtype=object)
     columns = [

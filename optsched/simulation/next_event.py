@@ -3,9 +3,9 @@
 **Instants.** Times that differ by the rounding of a few sums are the same moment: 0.1 + 0.2 and 0.3 are two floats and
 one time. If they were two events, the engine would ask a policy between them, which could stop a job, or charge a
 restart, for an interval that does not exist. The instant that begins at t therefore holds every event up to t (1 +
-2**-47): some forty units in the last place of a clock that counts from the first arrival. Each event happens at its
-own time; the policy is asked once, after the last of them. In the same way keys that grow or fall with work are
-compared on `KEY_BITS` significant bits. Both rules scale with the unit of time, and neither depends on jobs to come.
+2**-47): some forty units in the last place of a clock that counts from the first arrival. Each event happens at its own
+time; the policy is asked once, after the last of them. In the same way keys that grow or fall with work are compared on
+`KEY_BITS` significant bits. Both rules scale with the unit of time, and neither depends on jobs to come.
 
 **An indexed heap** (`insert`, `remove`) holds `ENTRY` records in order of (level, key, item). ``slot[item]`` is the
 place of an item, so that any item can leave or move in O(log n). For the reverse order insert (-level, -key, ~item);
@@ -17,9 +17,9 @@ entry is the first of its two children in order of (time, job), so that ``clocks
 clock walks at most log2 P levels and touches neither jobs nor an index: half the cost of leaving and entering an
 indexed heap.
 
-**A tree of times** serves loops in which every event sets its clock again and clocks need no order except that of
-their numbers: ``tree`` f64[2 P], leaf i is ``tree[P + i]``, and every other node is the least of its two children, so
-that ``tree[1]`` is the next time. It is two to three times as fast as an indexed heap.
+**A tree of times** serves loops in which every event sets its clock again and clocks need no order except that of their
+numbers: ``tree`` f64[2 P], leaf i is ``tree[P + i]``, and every other node is the least of its two children, so that
+``tree[1]`` is the next time. It is two to three times as fast as an indexed heap.
 """
 
 from __future__ import annotations

@@ -245,8 +245,8 @@ def sharing_rule(function: Callable[..., int]) -> Callable[..., int]:
     ----------
     function
         ``rule(state, context, job) -> option``: -1 if the job waits, else the index of the sub-batch that it runs. Its
-        GPUs are in ``state.out[NUMBER]``: g_j different ones that suit it, each with at most one resident with which
-        it may share, and room for the sub-batch.
+        GPUs are in ``state.out[NUMBER]``: g_j different ones that suit it, each with at most one resident with which it
+        may share, and room for the sub-batch.
 
     Notes
     -----

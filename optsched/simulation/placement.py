@@ -51,15 +51,14 @@ class SharedRule:
     Attributes
     ----------
     place
-        The compiled rule. ``open`` marks the GPUs that suit the job and have enough free memory (scratch of the
-        engine, which the rule may change); ``load`` is seconds of work that the residents of every GPU still have; GPU
-        g is on node ``gpu_node[g]``; node m has the GPUs ``node_first[m]`` .. ``node_first[m + 1] - 1``.
+        The compiled rule. ``open`` marks the GPUs that suit the job and have enough free memory (scratch of the engine,
+        which the rule may change); ``load`` is seconds of work that the residents of every GPU still have; GPU g is on
+        node ``gpu_node[g]``; node m has the GPUs ``node_first[m]`` .. ``node_first[m + 1] - 1``.
     numbers
         Parameters of the rule.
     seconds_per_byte
-        Seconds that a byte counts in ``load``: an iteration of a job that spans nodes counts this many seconds for
-        each byte of its message, in addition to forward and backward passes. None: b of the instance's contention
-        model.
+        Seconds that a byte counts in ``load``: an iteration of a job that spans nodes counts this many seconds for each
+        byte of its message, in addition to forward and backward passes. None: b of the instance's contention model.
     """
 
     place: Callable[..., int]
@@ -72,13 +71,12 @@ class Placement:
     """A placement rule.
 
     ``place(job, gpus, free, size, eligible, random, tables, out_node, out_count)`` writes the nodes and the GPUs that
-    each of them gives, and returns the number of entries, 0 if the gang has to wait. The entries hold the replicas of
-    a job with a profile in order, stage after stage; a node may appear in several of them. Such a rule may read
+    each of them gives, and returns the number of entries, 0 if the gang has to wait. The entries hold the replicas of a
+    job with a profile in order, stage after stage; a node may appear in several of them. Such a rule may read
     ``tables`` (`optsched.speeds.speed_tables`).
 
-    The rule is compiled with `SIGNATURE`. It depends on nothing else, does not change ``free``, and is monotone: a
-    gang that fits still fits if more GPUs are free. Whether a job fits depends on its gang and its eligible nodes
-    alone.
+    The rule is compiled with `SIGNATURE`. It depends on nothing else, does not change ``free``, and is monotone: a gang
+    that fits still fits if more GPUs are free. Whether a job fits depends on its gang and its eligible nodes alone.
 
     Attributes
     ----------
@@ -87,8 +85,8 @@ class Placement:
     place
         The compiled rule.
     pooled
-        True if the rule never looks at nodes. Alike nodes are then one pool if no job's speed depends on its nodes,
-        and GPUs get their names after the run.
+        True if the rule never looks at nodes. Alike nodes are then one pool if no job's speed depends on its nodes, and
+        GPUs get their names after the run.
     any_free
         True if a gang fits whenever enough eligible GPUs are free; theorems on gangs assume it.
     seed

@@ -68,8 +68,8 @@ class Start:
     job
         Index of the job.
     on
-        (node, GPUs there) for every node that the job uses, g_j GPUs in all. A policy that uses widths may give
-        another number of GPUs.
+        (node, GPUs there) for every node that the job uses, g_j GPUs in all. A policy that uses widths may give another
+        number of GPUs.
     gpus
         The g_j GPUs as (node, index), each with at most one other job (sharing).
     option
@@ -340,8 +340,8 @@ class View(Protocol):
         Returns
         -------
         float | None
-            1 for a job with a duration; the iteration time on those GPUs for a job with a profile; None if the job
-            does not fit.
+            1 for a job with a duration; the iteration time on those GPUs for a job with a profile; None if the job does
+            not fit.
         """
 
     def pace_on_idle(self, job: int) -> float:

@@ -70,8 +70,8 @@ class Order:
 class KnownJobs:
     """Facts about all jobs, as arrays, for a queue order or for decisions in compiled form.
 
-    It reveals what ``knowledge`` allows at a job's arrival. Times are seconds since the first arrival. An order may
-    use a job's entries only for that job: the engine serves a job after it has arrived.
+    It reveals what ``knowledge`` allows at a job's arrival. Times are seconds since the first arrival. An order may use
+    a job's entries only for that job: the engine serves a job after it has arrived.
 
     Parameters
     ----------

@@ -109,8 +109,8 @@ class Run:
     def value(self, objective: str | None = None) -> float:
         """Return the value of an objective on the log's clock; nan if a job did not finish.
 
-        The sum is computed in times from the first arrival, so that the epoch of the log costs no digit before the
-        last addition.
+        The sum is computed in times from the first arrival, so that the epoch of the log costs no digit before the last
+        addition.
 
         Parameters
         ----------
@@ -258,8 +258,8 @@ def check_conservation(log: RunLog, schedule: Schedule) -> None:
     """Check that work and GPUs were conserved: the engine's own check after every run.
 
     Every job received what it asked for, or exactly what its remaining work says is missing; all GPUs were returned.
-    (The naming of GPUs has shown before that no GPU is given twice.) The referee, `optsched.check.referee`, is a
-    second opinion.
+    (The naming of GPUs has shown before that no GPU is given twice.) The referee, `optsched.check.referee`, is a second
+    opinion.
 
     Parameters
     ----------

@@ -36,9 +36,9 @@ class Wakes:
 
     ``due`` drops times that have passed and counts how often a wake alone brought the policy on.
 
-    A policy may wake often: every minute of a job that runs for a year, or while it lets a job wait. It would go on
-    for ever if no event will come, or if the next event is out of reach at its pace, because it wakes ever sooner or
-    every nanosecond.
+    A policy may wake often: every minute of a job that runs for a year, or while it lets a job wait. It would go on for
+    ever if no event will come, or if the next event is out of reach at its pace, because it wakes ever sooner or every
+    nanosecond.
 
     Parameters
     ----------
@@ -442,8 +442,8 @@ def plan(jobs: Any, times: Any, status: Any, now: float, until: Any) -> tuple[in
     Returns
     -------
     tuple
-        The number of the jobs that had a stop planned, or -1 if one of the stops is not possible; whether the stops
-        are in order of (time, job) and no job occurs twice.
+        The number of the jobs that had a stop planned, or -1 if one of the stops is not possible; whether the stops are
+        in order of (time, job) and no job occurs twice.
     """
     before, ordered = 0, True
     for i in range(jobs.size):
