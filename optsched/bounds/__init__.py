@@ -1,4 +1,4 @@
-"""Lower bounds on the optimum, each a `Certificate` that proves itself again from the instance; a new one is a new file."""
+"""Lower bounds on the optimum, each a `Certificate` that is verified from the instance; a new bound is a new file."""
 
 from __future__ import annotations
 

@@ -1,15 +1,15 @@
-"""No job completes before its release plus what it takes alone: the bound of the schedule in which nobody waits.
+"""No job completes before its release plus its time alone: the bound of the schedule in which no job waits.
 
-**Problem**: sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), the unweighted forms, C_max, max (C_j - r_j), max
-(C_j - r_j) / d_j with d_j the flow time on an equal share (`optsched.problem.fair_share`), and from above max sum w_j N_j /
-(C_j - r_j), N_j the work (iterations, or seconds); every class of schedules.
-**Bound**: with e_j the fewest seconds that the class allows from j's release to its completion (its gang's on the best
-placement, also where a partner on its GPUs slows it down; of copies on all GPUs at once; of an elastic job at its best rate;
-the path of a job with tasks): ``sum w_j max(0, r_j + e_j - c_j)`` with c_j = 0, r_j or the due date, exact in the float64
-data; ``max (r_j + e_j)``, ``max e_j`` or ``max e_j / d_j``, with the job that has it; ``sum w_j N_j / e_j``, terms rounded
-up to multiples of 2**-100.
-**Proof**: C_j >= r_j + e_j, every term of a cost is nondecreasing in C_j, and that of utility falls.
-**Guarantee** none: with many jobs at once the optimum is any number of times larger. **Complexity** O(n).
+**Problem**: sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), the unweighted forms, C_max, max (C_j - r_j),
+max (C_j - r_j) / d_j with d_j the flow time on an equal share (`optsched.problem.fair_share`), and from above max sum
+w_j N_j / (C_j - r_j), N_j the work (iterations, or seconds); every class of schedules.
+**Bound**: let e_j be the fewest seconds that the class allows from j's release to its completion: those of its gang on
+the best placement, also if a partner on its GPUs slows it down; of copies on all GPUs at once; of an elastic job at its
+best rate; of the path of a job with tasks. The bound is ``sum w_j max(0, r_j + e_j - c_j)`` with c_j = 0, r_j or the
+due date, exact in the float64 data; ``max (r_j + e_j)``, ``max e_j`` or ``max e_j / d_j``, with the job that attains
+it; ``sum w_j N_j / e_j``, terms rounded up to multiples of 2**-100.
+**Proof**: C_j >= r_j + e_j, every term of a cost is nondecreasing in C_j, and that of utility is nonincreasing.
+**Guarantee** none: with many jobs at once the optimum may be larger by any factor. **Complexity** O(n).
 """
 
 from __future__ import annotations
@@ -30,9 +30,20 @@ MAXIMA = (MAKESPAN, LARGEST_FLOW, FAIR)
 
 
 def build(relaxed: Relaxed, objective: str) -> Proof | None:
-    """Data: the flow constant, for flow-time objectives; the last job's id (None without jobs), for a maximum.
+    """Return the proof that every job takes its seconds alone.
 
-    None for the utility of jobs whose tasks take no time.
+    Parameters
+    ----------
+    relaxed
+        The relaxed instance.
+    objective
+        Name of the objective.
+
+    Returns
+    -------
+    Proof | None
+        The value, and as data the flow constant for flow times or the critical job for maxima; None for utility if a
+        job takes no time.
     """
     if objective == FAIR:
         return _slowest(relaxed)

@@ -1,4 +1,4 @@
-"""The registry of lower bounds, and the best of them for an instance."""
+"""The registry of lower bounds, and the best bound for an instance."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from optsched.registry import Registry, near_matches
 
 
 class NoBoundError(InputError):
-    """No registered bound serves this objective and class of schedules."""
+    """No registered bound serves the objective and the class of schedules."""
 
 
 # (instance, objective, schedule class) -> certificate; None where the bound has nothing to say
@@ -25,9 +25,20 @@ Build = Callable[[Instance, str, str], Certificate | None]
 
 @dataclass(frozen=True)
 class Bound:
-    """A lower bound: what it bounds, the classes of schedules it holds for, one line for people.
+    """A registered lower bound.
 
-    ``strong``: it takes long, and is looked for only where somebody asks.
+    Attributes
+    ----------
+    build
+        Function of (instance, objective, class of schedules) that returns a certificate, or None if it finds none.
+    objectives
+        Objectives that it bounds.
+    classes
+        Names of the classes of schedules that it is valid for.
+    statement
+        The bound in one line.
+    strong
+        True if it takes long, so that it is computed on request only.
     """
 
     build: Build
@@ -48,7 +59,21 @@ def lower_bound(
     classes: Iterable[str] = GANG_CLASSES,
     strong: bool = False,
 ) -> Callable[[Build], Build]:
-    """Decorator that files the builder of a bound under its name."""
+    """Return a decorator that registers the builder of a bound under its name.
+
+    Parameters
+    ----------
+    name
+        Name of the bound.
+    objectives
+        Objectives that it bounds.
+    statement
+        The bound in one line.
+    classes
+        Names of the classes of schedules that it is valid for.
+    strong
+        True if it takes long, so that it is computed on request only.
+    """
 
     def add(build: Build) -> Build:
         BOUNDS.register(name)(Bound(build, frozenset(objectives), tuple(classes), statement, strong))
@@ -65,33 +90,44 @@ def bound(
     deadline: Deadline = NEVER,
     strong: bool = False,
 ) -> Certificate:
-    """The largest of all registered lower bounds on the optimum of ``objective`` over a class of schedules.
+    """Return the largest of all registered lower bounds on the optimum of an objective over a class of schedules.
 
-    (Of an objective that is maximised, the smallest upper bound.)
+    For an objective that is maximised it is the smallest upper bound. Of equal bounds the one with the shortest data is
+    returned.
 
     Parameters
     ----------
-    instance : jobs and a cluster, or a SOURCE that `optsched.load` reads.
-    objective : its name; None: the instance's own, else ``total_flow_time``.
-    schedule_class : ``gang``, ``gang-nonpreemptive`` or ``forking``; ``gpu-sharing`` for jobs with interference,
-        ``task-sharing`` for those with tasks (the only one there), ``elastic`` for those with scaling profiles; see
-        `optsched.bounds.certificate`. None: that of the two sharing classes which the instance has, else ``gang``.
-    deadline : after it no further bound is begun, once there is one.
-    strong : also look for those that take up to a minute (`optsched.bounds.priced_gangs`, for rigid gangs).
+    instance
+        Jobs and a cluster, or a SOURCE that `optsched.load` reads.
+    objective
+        Name of the objective; None: the instance's own, else ``total_flow_time``.
+    schedule_class
+        ``gang``, ``gang-nonpreemptive`` or ``forking``; ``gpu-sharing`` for jobs with interference; ``task-sharing``
+        for jobs with tasks, which have no other class; ``elastic`` for jobs with scaling profiles. See
+        `optsched.bounds.certificate`. None: the usual class of the instance.
+    deadline
+        After it no further bound is begun, once there is one.
+    strong
+        Also compute the bounds that take up to a minute (`optsched.bounds.priced_gangs`, for rigid gangs).
 
-    Returns a certificate that has not been verified yet: `Certificate.verify` is another method than the one that made it.
-    Of equal bounds the one with the shortest data.
+    Returns
+    -------
+    Certificate
+        A certificate that has not been verified yet: `Certificate.verify` uses another method than the builder.
 
     Raises
     ------
     InputError
-        For an unknown objective or class, or a class in which jobs hold GPUs alone while those of the instance share them.
+        The objective or the class is unknown, or jobs of the class hold GPUs alone while those of the instance share
+        them.
     NoBoundError
-        For an objective without a bound, and for a class of which the instance has no schedules.
+        No bound serves the objective, or the instance has no schedules of the class.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> low = osd.bound("rigid-06-1", "total_completion_time")
-    >>> low.verify("rigid-06-1")  # raises where it does not hold
+    >>> low.verify("rigid-06-1")  # raises if it does not hold
     >>> low.kind, low.schedule_class, low.value <= 156
     ('split-busy-time', 'gang', True)
     """
@@ -102,18 +138,18 @@ def bound(
 
 
 def _best(instance: Instance, name: str, schedule_class: str, deadline: Deadline, strong: bool) -> Certificate:
-    """The best bound of an instance whose time counts from its first arrival."""
-    found: list[Certificate] = []
+    """Return the best bound for an instance whose times count from its first arrival."""
+    certificates: list[Certificate] = []
     kind = CLASSES.get(schedule_class)
     bounds = BOUNDS.items((kind.name, *kind.inside))
     serving = ((b, kind.bounded_by(b.classes)) for _, b in bounds if strong or not b.strong)
     every = [(candidate, larger) for candidate, larger in serving if larger is not None]
     for candidate, larger in every:
-        if name in candidate.objectives and not (found and deadline.passed):
+        if name in candidate.objectives and not (certificates and deadline.passed):
             certificate = candidate.build(instance, name, larger)
             if certificate is not None:
-                found.append(certificate)
-    if not found:
+                certificates.append(certificate)
+    if not certificates:
         served = sorted({o for candidate, _ in every for o in candidate.objectives})
         raise NoBoundError(
             f"no lower bound on this objective for the class {schedule_class}",
@@ -122,7 +158,7 @@ def _best(instance: Instance, name: str, schedule_class: str, deadline: Deadline
             legal=", ".join(served),
         )
     sign = -1 if get_objective(name).gain else 1
-    return max(found, key=lambda c: (sign * c.value, -len(json.dumps(c.data))))
+    return max(certificates, key=lambda c: (sign * c.value, -len(json.dumps(c.data))))
 
 
 MEANT = {
@@ -135,7 +171,7 @@ MEANT = {
 
 
 def _class_of(instance: Instance, asked: str | None) -> str:
-    """The class of schedules that is meant; `InputError` where the instance has none of it."""
+    """Return the class of schedules that is meant; `InputError` if the instance has no schedules of it."""
     served = classes_of(instance)
     if asked is None:
         return served[0]

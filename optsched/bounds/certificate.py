@@ -43,11 +43,18 @@ _FIELDS = {"instance": str, "objective": str, "class": str, "kind": str, "data":
 
 
 class CertificateError(OptschedError):
-    """A certificate does not hold; ``rule`` is one of `RULES`.
+    """A certificate that does not hold; ``rule`` is one of `RULES`.
 
-    instance: it belongs to other jobs or another cluster. kind: there is no such proof, or it is none for this objective
-    or class of schedules. dual-feasibility: the data are no feasible dual solution, so they prove nothing. value: the data
-    prove another value, or say something that is not so.
+    instance: the certificate belongs to other jobs or another cluster. kind: there is no such kind of proof, or it does
+    not serve this objective or class of schedules. dual-feasibility: the data are no feasible dual solution, so that
+    they prove nothing. value: the data prove another value, or state something that is not true.
+
+    Parameters
+    ----------
+    rule
+        The rule that is broken.
+    message
+        The reason, for people.
     """
 
     def __init__(self, rule: str, message: str) -> None:
@@ -58,11 +65,25 @@ class CertificateError(OptschedError):
 
 @dataclass(frozen=True, repr=False)
 class Certificate:
-    """A lower bound on the optimum of ``objective`` over the schedules of a class; from above where it is maximised.
+    """A lower bound on the optimum of ``objective`` over the schedules of a class; an upper bound if it is maximised.
 
-    ``instance`` is the digest of the instance, ``value`` the bound as a fraction, ``data`` what `verify` needs of the
-    proof (JSON: texts, integers, lists, dicts; fractions as ``"p/q"``). ``epoch``: the second of the instance's clock from
-    which the times in ``data`` count, its first arrival (`Instance.epoch`); 0, as in files without it: the clock's own zero.
+    Attributes
+    ----------
+    instance
+        Digest of the instance.
+    objective
+        Name of the objective.
+    schedule_class
+        Name of the class of schedules.
+    kind
+        Name of the kind of proof.
+    value
+        The bound, as a fraction.
+    data
+        The data that `verify` needs for the proof, in JSON: texts, integers, lists, dicts; fractions as ``"p/q"``.
+    epoch
+        The second of the instance's clock from which the times in ``data`` count, its first arrival (`Instance.epoch`).
+        0, as in files without it: the clock's own zero.
     """
 
     instance: str
@@ -82,7 +103,15 @@ class Certificate:
         return html_of("certificate", self)
 
     def on_clock(self, instance: Instance) -> Certificate:
-        """This certificate of ``instance.relative`` as one of ``instance``: the value is put back on its clock, exactly."""
+        """Return this certificate of ``instance.relative`` as one of ``instance``.
+
+        Its value is put back on the clock of the log, exactly.
+
+        Parameters
+        ----------
+        instance
+            The instance whose clock is used.
+        """
         if instance.epoch == 0:
             return self
         value = self.value + get_objective(self.objective).clock_part(instance)
@@ -95,21 +124,26 @@ class Certificate:
 
     @property
     def gain(self) -> bool:
-        """Is the objective maximised, and this a bound from above?"""
+        """True if the objective is maximised, so that this is an upper bound."""
         return get_objective(self.objective).gain
 
     @property
     def exact_float(self) -> float:
-        """The nearest float on the safe side of the bound: what is printed is still a bound."""
+        """The nearest float on the safe side of the bound, so that the printed number is still a bound."""
         return -rounded_down(-self.value) if self.gain else rounded_down(self.value)
 
     def verify(self, instance: Source) -> None:
-        """Prove the bound again, exactly, from the instance (or the SOURCE that names it) and ``data``.
+        """Prove the bound, exactly, from the instance and ``data`` alone.
+
+        Parameters
+        ----------
+        instance
+            The instance, or the SOURCE that `optsched.load` reads.
 
         Raises
         ------
         CertificateError
-            When it does not hold; the rule says why.
+            The certificate does not hold; its rule says why.
         """
         instance = instance_of(instance)
         if self.instance != instance.digest:
@@ -118,8 +152,8 @@ class Certificate:
             )
         if self.kind not in KINDS:
             serving = (n for n, k in KINDS.items() if k.serves(self.objective) and self.schedule_class in k.classes)
-            known = near_matches(self.kind, list(serving), kind="kind")
-            raise CertificateError("kind", f"there is no kind {self.kind!r} ({known})")
+            legal = near_matches(self.kind, list(serving), kind="kind")
+            raise CertificateError("kind", f"there is no kind {self.kind!r} ({legal})")
         kind = KINDS.get(self.kind)
         if self.objective not in OBJECTIVES or not kind.serves(self.objective):
             raise CertificateError("kind", f"{self.kind} is no bound on the objective {self.objective!r}")
@@ -140,7 +174,7 @@ class Certificate:
             kind.verifier(replace(self, instance=local.digest, value=self.value - moved, epoch=0.0), local)
 
     def to_json(self) -> dict[str, Any]:
-        """The document of a certificate file."""
+        """Return the document of a certificate file."""
         return {
             "format": FORMAT,
             "instance": self.instance,
@@ -153,28 +187,54 @@ class Certificate:
         }
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the JSON file, whole or not at all."""
+        """Write the JSON file, either whole or not at all.
+
+        Parameters
+        ----------
+        path
+            Path of the file.
+        """
         write_atomic(path, json.dumps(self.to_json()) + "\n")
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Certificate:
         """Read a JSON file; nothing is proved before `verify`.
 
+        Parameters
+        ----------
+        path
+            Path of the file.
+
         Raises
         ------
         InputError
-            When the file is missing, truncated, of another format, or lacks a field.
+            The file is missing, truncated, or of another format, or lacks a field.
         CertificateError
-            With rule ``value`` when the value is not of the form ``"p/q"``.
+            The value is not of the form ``"p/q"`` (rule ``value``).
         """
         return Certificate.of_document(parse_json(read_bytes(path), path, f"format {FORMAT}"), path)
 
     @staticmethod
     def of_document(doc: Any, path: str | os.PathLike[str]) -> Certificate:
-        """The certificate in a parsed JSON document; raises as `load` does, naming the file ``path``."""
+        """Return the certificate of a parsed JSON document.
+
+        Parameters
+        ----------
+        doc
+            The parsed document.
+        path
+            Path of its file, for messages.
+
+        Raises
+        ------
+        InputError
+            The document has another format, or lacks a field.
+        CertificateError
+            The value is not of the form ``"p/q"`` (rule ``value``).
+        """
         if not isinstance(doc, dict) or doc.get("format") != FORMAT:
-            found = doc.get("format") if isinstance(doc, dict) else None
-            raise InputError("not a certificate file", file=path, field="format", value=found, legal=FORMAT)
+            stated = doc.get("format") if isinstance(doc, dict) else None
+            raise InputError("not a certificate file", file=path, field="format", value=stated, legal=FORMAT)
         for name, kind in _FIELDS.items():
             if name not in doc:
                 raise InputError("missing field", file=path, field=name, legal=f"format {FORMAT}")
@@ -189,10 +249,13 @@ class Certificate:
 
 
 def _class_of_today(schedule_class: str, kind: str) -> str:
-    """Two classes were called ``sharing`` once: of files from then, the one that the kind of proof is for."""
+    """Return the present name of a class of schedules.
+
+    Two classes were once called ``sharing``: in files from that time the kind of proof decides which one is meant.
+    """
     if schedule_class != "sharing" or kind not in KINDS:
         return schedule_class
-    return next((each for each in KINDS.get(kind).classes if each.endswith("-sharing")), schedule_class)
+    return next((name for name in KINDS.get(kind).classes if name.endswith("-sharing")), schedule_class)
 
 
 Verifier = Callable[[Certificate, Instance], None]
@@ -200,20 +263,42 @@ Proof = tuple[Fraction, dict[str, Any]]  # value and data of a certificate
 
 
 def best_proof(proofs: Iterable[Proof]) -> Proof | None:
-    """The one with the largest value; None where there is none."""
+    """Return the proof with the largest value; None if there is none.
+
+    Parameters
+    ----------
+    proofs
+        Pairs of value and data.
+    """
     return max(proofs, key=lambda proof: proof[0], default=None)
 
 
 @dataclass(frozen=True)
 class Kind:
-    """A kind of proof: its verifier, and what it is a proof for (no objectives: the verifier decides)."""
+    """A kind of proof.
+
+    Attributes
+    ----------
+    verifier
+        Function of (certificate, instance) that raises `CertificateError` if the bound does not follow.
+    objectives
+        Objectives that it bounds; None if the verifier decides.
+    classes
+        Names of the classes of schedules that it is valid for.
+    """
 
     verifier: Verifier
     objectives: frozenset[str] | None
     classes: tuple[str, ...]
 
     def serves(self, objective: str) -> bool:
-        """May a certificate of this kind bound that objective?"""
+        """Return whether a certificate of this kind may bound an objective.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective.
+        """
         return self.objectives is None or objective in self.objectives
 
 
@@ -226,12 +311,20 @@ def register_kind(
     objectives: Iterable[str] | None = None,
     classes: Iterable[str] = GANG_CLASSES,
 ) -> Callable[[Verifier], Verifier]:
-    """Decorator that files the verifier of a kind of certificate under its name.
+    """Return a decorator that registers the verifier of a kind of certificate under its name.
 
     The verifier ``(certificate, instance) -> None`` is called for certificates of the right instance, for an objective
-    in ``objectives`` (None: any) and a class in ``classes`` which the instance has; it raises `CertificateError` when the
-    bound does not follow.
-    Any module of this package may register kinds: the package is searched on first use.
+    in ``objectives`` and a class in ``classes`` that the instance has. It raises `CertificateError` if the bound does
+    not follow. Any module of this package may register kinds: the package is searched on first use.
+
+    Parameters
+    ----------
+    name
+        Name of the kind.
+    objectives
+        Objectives that it bounds; None for any.
+    classes
+        Names of the classes of schedules that it is valid for.
     """
 
     def add(verifier: Verifier) -> Verifier:
@@ -243,7 +336,13 @@ def register_kind(
 
 
 def rounded_down(value: Fraction) -> float:
-    """The largest finite float64 <= ``value``; -inf below them all."""
+    """Return the largest finite float64 <= ``value``; -inf below all of them.
+
+    Parameters
+    ----------
+    value
+        The exact value.
+    """
     try:
         nearest = float(value)
     except OverflowError:
@@ -252,12 +351,31 @@ def rounded_down(value: Fraction) -> float:
 
 
 def ratio_text(value: Fraction) -> str:
-    """``"p/q"``, the denominator written out even if it is 1."""
+    """Return ``"p/q"``, with the denominator written out even if it is 1.
+
+    Parameters
+    ----------
+    value
+        A fraction.
+    """
     return f"{value.numerator}/{value.denominator}"
 
 
 def parse_ratio(text: Any, name: str) -> Fraction:
-    """The fraction that ``"p/q"`` means; `CertificateError` with rule ``value`` for anything else."""
+    """Return the fraction that ``"p/q"`` means.
+
+    Parameters
+    ----------
+    text
+        Any value of a document.
+    name
+        Name of its field, for the message.
+
+    Raises
+    ------
+    CertificateError
+        The text is no fraction (rule ``value``).
+    """
     if isinstance(text, str) and _RATIO.fullmatch(text):
         try:
             return Fraction(text)
@@ -268,7 +386,22 @@ def parse_ratio(text: Any, name: str) -> Fraction:
 
 
 def require_same(certificate: Certificate, value: Fraction, data: dict[str, Any]) -> None:
-    """The claim must be what the proof gives, word for word: `CertificateError` with rule ``value`` otherwise."""
+    """Check that a certificate claims exactly the value and the data that its proof gives.
+
+    Parameters
+    ----------
+    certificate
+        The certificate.
+    value
+        Value of the proof.
+    data
+        Data of the proof.
+
+    Raises
+    ------
+    CertificateError
+        Value or data differ (rule ``value``).
+    """
     if certificate.value != value:
         more = "more" if certificate.value > value else "less"
         raise CertificateError(
@@ -285,6 +418,12 @@ def require_same(certificate: Certificate, value: Fraction, data: dict[str, Any]
 
 
 def shown(value: Fraction) -> str:
-    """A fraction for people: exact while it is short."""
+    """Return a fraction as text for people: exact if it is short, else the nearest float below.
+
+    Parameters
+    ----------
+    value
+        A fraction.
+    """
     text = str(value)
     return text if len(text) <= 40 else f"about {rounded_down(value)!r}"

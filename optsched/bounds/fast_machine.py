@@ -16,19 +16,37 @@ from optsched.problem.arrays import Ints
 
 
 def by_release(release: Ints) -> Ints | None:
-    """The order of release, i64[n]; None when the jobs are in it already, which saves the sort."""
+    """Return the order of release, i64[n]; None if the jobs are in it already, which saves the sort.
+
+    Parameters
+    ----------
+    release
+        Release ticks, i64[n].
+    """
     return None if bool(np.all(release[1:] >= release[:-1])) else np.argsort(release)
 
 
 def srpt_completions(release: Ints, work: Ints) -> Ints:
-    """Completion ticks of SRPT in increasing order, i64[n].
+    """Return the completion ticks of SRPT in increasing order, i64[n].
 
+    Parameters
+    ----------
+    release
+        Release ticks, i64[n].
+    work
+        Work in ticks, i64[n].
+
+    Notes
+    -----
     **Problem**: 1 | r_j, pmtn | sum C_j. The released job with the least remaining work is served; a new one takes over
-    only if it is strictly smaller. The k-th completion is as early as in any schedule, for every k at once, so any
-    nondecreasing function of the completion times that does not look at the names of the jobs is minimised.
+    only if its work is strictly smaller. The k-th completion is as early as in any schedule, for every k at once, so
+    that any nondecreasing function of the completion times that does not depend on which job completes when is
+    minimised.
 
-    **Reference**: Schrage, A proof of the optimality of the shortest remaining processing time discipline, Operations
-    Research 16 (1968), 687-690.
+    References
+    ----------
+    Schrage, A proof of the optimality of the shortest remaining processing time discipline, Operations Research 16
+    (1968), 687-690.
     """
     order = by_release(release)
     if order is not None:
@@ -74,21 +92,46 @@ def _srpt(release: Ints, work: Ints, done: Ints, heap: Ints) -> tuple[int, int, 
 
 
 def served_in_order(release: Ints, work: Ints, order: Ints) -> tuple[Ints, Words, Words]:
-    """`priority_run` that serves the released job first in ``order``, i64[n] positions."""
+    """Return `priority_run` with the jobs' positions in an order as ranks.
+
+    Parameters
+    ----------
+    release
+        Release ticks, ascending, i64[n].
+    work
+        Work in ticks, positive, i64[n].
+    order
+        Jobs in order of priority, i64[n].
+    """
     rank = np.empty_like(order)
     rank[order] = np.arange(order.size)
-    found: tuple[Ints, Words, Words] = priority_run(release, work, rank)
-    return found
+    run: tuple[Ints, Words, Words] = priority_run(release, work, rank)
+    return run
 
 
 @njit
 def priority_run(release: Ints, work: Ints, rank: Ints) -> tuple[Ints, Words, Words]:
-    """The preemptive run that always serves the released job of least ``rank`` (a permutation of 0..n-1).
+    """Run one preemptive machine that always serves the released job of least ``rank``.
 
-    ``release`` ascending, ``work`` positive. Returns completion ticks i64[n] and, as high and low words u64[n], the
-    *held-up work* of every job: the sum over its interruptions of their length times the work done before them. With it
-    the mean busy time M_j, the mean moment at which the machine works on j, is
-    ``C_j - work_j / 2 - held_up_j / work_j``.
+    Parameters
+    ----------
+    release
+        Release ticks, ascending, i64[n].
+    work
+        Work in ticks, positive, i64[n].
+    rank
+        A permutation of 0..n-1, i64[n].
+
+    Returns
+    -------
+    tuple
+        Completion ticks, i64[n]; the held-up work of every job, as high and as low words, u64[n].
+
+    Notes
+    -----
+    The *held-up work* of a job is the sum over its interruptions of their length times the work done before them. With
+    it the mean busy time M_j, the mean moment at which the machine works on j, is ``C_j - work_j / 2 - held_up_j /
+    work_j``.
     """
     n = release.size
     done = np.empty(n, dtype=np.int64)
@@ -133,7 +176,15 @@ _LOW, _HALF = np.uint64(0xFFFFFFFF), np.uint64(32)
 
 @njit(forceinline=True)
 def wide_product(a: np.uint64, b: np.uint64) -> tuple[np.uint64, np.uint64]:
-    """(high, low) words of ``a * b``."""
+    """Return the (high, low) words of ``a * b``.
+
+    Parameters
+    ----------
+    a
+        A word.
+    b
+        A word.
+    """
     a1, a0 = a >> _HALF, a & _LOW
     b1, b0 = b >> _HALF, b & _LOW
     low, cross, other = a0 * b0, a1 * b0, a0 * b1

@@ -1,25 +1,26 @@
 """The fast single machine that relaxes a cluster of G GPUs with rigid gangs.
 
 Give every gang an *effective width* u_j >= 0 and the machine a *capacity* U such that gangs that fit on the cluster
-together never have more than U of it. In any schedule of the class ``gang`` the machine that gives u_j/U of itself to
-job j whenever j runs is never over-committed, and it has done ``u_j d_j / U`` seconds of work on j when j is done: the
-completion times of the cluster are those of a (processor sharing, hence preemptive) schedule of one unit-speed machine
-with p_j = u_j d_j / U. Bounds for one machine are therefore bounds for the cluster. Types and memory of nodes only
-forbid schedules, so all G GPUs may be counted for every job.
+together never have more than U in all. In any schedule of the class ``gang`` the machine that gives u_j/U of itself to
+job j whenever j runs is never over-committed, and it has done ``u_j d_j / U`` seconds of work on j when j is done. The
+completion times of the cluster are therefore those of a (processor sharing, hence preemptive) schedule of one
+unit-speed machine with p_j = u_j d_j / U, and bounds for one machine are bounds for the cluster. Types and memory of
+nodes only forbid schedules, so that all G GPUs may be counted for every job.
 
-The widths, one family with a threshold e, 1 <= e <= (G + 1) / 2 (a dual feasible function of bin packing):
+The widths are one family with a threshold e, 1 <= e <= (G + 1) / 2 (a dual feasible function of bin packing):
 
 * gangs with g < e are left out: u = 0;
 * gangs with g > G - e are wide: u = U;
-* the rest keep u = g.
+* all others keep u = g.
 
-U is the largest number of GPUs that some set of gangs of the rest can fill (1 when there is none; G itself where G is
-too large to look). Proof: beside a running wide gang fewer than e GPUs are free, so whatever runs there has u = 0 and
-the sum is U; without one the sum is the number of GPUs filled by gangs of the rest, at most U by definition.
+U is the largest number of GPUs that some set of the other gangs can fill (1 if there is none; G itself if G is too
+large to compute it). Proof: while a wide gang runs, fewer than e GPUs are free, so that every other running gang has u
+= 0 and the sum is U. Without a wide gang the sum is the number of GPUs filled by other gangs, at most U by definition.
 
 e = 1 counts every gang (u = g, U <= G). e = (G + 1) / 2 says that gangs of more than half the cluster run one by one.
 
-Reference: Fekete and Schepers, New classes of fast lower bounds for bin packing problems, Math. Program. 91 (2001), 11-31.
+Reference: Fekete and Schepers, New classes of fast lower bounds for bin packing problems, Math. Program. 91 (2001),
+11-31.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _TRIED, _TRIED_WHEN_MANY, _MANY = 6, 2, 10_000
 
 @dataclass(frozen=True)
 class GangMachine:
-    """Effective widths u_j, i64[n], and the capacity U that they compete for."""
+    """The effective widths u_j, i64[n], at a threshold, and the capacity U for which they compete."""
 
     threshold: int
     capacity: int
@@ -53,26 +54,46 @@ class GangMachine:
 
 
 def gang_machine(gpus: Ints, total: int, threshold: int) -> GangMachine:
-    """The relaxation with threshold ``1 <= threshold <= (total + 1) // 2``. O(n + G)."""
+    """Return the relaxation with a threshold. Complexity O(n + G).
+
+    Parameters
+    ----------
+    gpus
+        GPUs of every gang, i64[n].
+    total
+        G, the GPUs of the cluster.
+    threshold
+        Threshold e, ``1 <= threshold <= (total + 1) // 2``.
+    """
     sizes, size_of = _distinct(gpus)
     capacity, width = _by_size(sizes, np.bincount(size_of), total, threshold)
     return GangMachine(threshold, capacity, width[size_of])
 
 
 def machines_to_try(gpus: Ints, duration: Floats, total: int) -> list[GangMachine]:
-    """Threshold 1 first, then those under which the machine has most work; fewer of them for many jobs."""
+    """Return the machine with threshold 1, then those with the most work; fewer of them for many jobs.
+
+    Parameters
+    ----------
+    gpus
+        GPUs of every gang, i64[n].
+    duration
+        Durations in seconds, f64[n].
+    total
+        G, the GPUs of the cluster.
+    """
     sizes, size_of = _distinct(gpus)
     counts, seconds = np.bincount(size_of), np.bincount(size_of, weights=duration)
-    kept = _TRIED if gpus.size <= _MANY else _TRIED_WHEN_MANY
+    most = _TRIED if gpus.size <= _MANY else _TRIED_WHEN_MANY
     plain = _by_size(sizes, counts, total, 1)[0]
     rivals = []
-    for threshold in _thresholds(sizes, seconds, total, 2 * kept):
+    for threshold in _thresholds(sizes, seconds, total, 2 * most):
         capacity, width = _by_size(sizes, counts, total, threshold)
         # neither a wide gang nor a smaller capacity: every p_j is at most that of threshold 1
         if bool(np.any(width > sizes)) or (capacity < plain and bool(np.any(width))):
             rivals.append((-float(width @ seconds) / capacity, threshold))
     best = [threshold for _, threshold in sorted(rivals)]
-    return [gang_machine(gpus, total, threshold) for threshold in [1, *best[: kept - 1]]]
+    return [gang_machine(gpus, total, threshold) for threshold in [1, *best[: most - 1]]]
 
 
 def _distinct(gpus: Ints) -> tuple[Ints, Ints]:
@@ -97,8 +118,8 @@ def _by_size(sizes: Ints, counts: Ints, total: int, threshold: int) -> tuple[int
 def _thresholds(sizes: Ints, seconds: npt.NDArray[Any], total: int, most: int) -> list[int]:
     # only at a gang size or its complement does the family change: the sizes with most work, and one half
     heaviest = sizes[np.argsort(-sizes * seconds, kind="stable")[:most]]
-    found = {min(g, total + 1 - g) for g in heaviest.tolist()}
-    return sorted((found | {(total + 1) // 2}) - {1})
+    thresholds = {min(g, total + 1 - g) for g in heaviest.tolist()}
+    return sorted((thresholds | {(total + 1) // 2}) - {1})
 
 
 def _largest_fill(sizes: Ints, counts: Ints, total: int) -> int:
@@ -120,19 +141,35 @@ def _largest_fill(sizes: Ints, counts: Ints, total: int) -> int:
 
 
 class RelaxedGangs(Relaxed):
-    """Jobs as they are, on the machines of a few thresholds."""
+    """Jobs with their own gangs, on the machines of a few thresholds."""
 
     mean_beside = True
 
     def machines(self, value: Value, rounds: int = 1) -> Iterator[Machines]:
-        """Those of `machines_to_try`."""
-        for each in machines_to_try(self.instance.gpus, self.alone, self.instance.cluster.gpus):
-            stated = partial(dict[str, Any], threshold=each.threshold)
-            yield (FastMachine(self.instance.arrival, self.alone, each.width, each.capacity, stated, self.alone),)
+        """Yield the machines of `machines_to_try`.
+
+        Parameters
+        ----------
+        value
+            Not used: all machines are tried.
+        rounds
+            Not used.
+        """
+        for machine in machines_to_try(self.instance.gpus, self.alone, self.instance.cluster.gpus):
+            stated = partial(dict[str, Any], threshold=machine.threshold)
+            yield (FastMachine(self.instance.arrival, self.alone, machine.width, machine.capacity, stated, self.alone),)
 
 
 def gangs(instance: Instance, schedule_class: str) -> RelaxedGangs:
-    """The relaxation of an instance."""
+    """Return the relaxation of an instance.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    schedule_class
+        Not used: the relaxation is the same for all its classes.
+    """
     return RelaxedGangs(instance, seconds_alone(instance))
 
 

@@ -1,14 +1,14 @@
-"""The integer grid on which the compiled bounds compute: no division, no rounding but a floor at the start.
+"""The integer grid on which the compiled bounds compute: no division, and no rounding except a floor at the start.
 
-Time in seconds is multiplied by ``2**k`` and by the capacity U of the machine (see `gang_machine`), so that a job of width
-u_j is an integer amount of work ``u_j floor(d_j 2**k)`` for a machine that does one unit of it a tick, released at the tick
-``U floor(r_j 2**k)``. One tick is ``1 / (2**k U)`` seconds.
+Time in seconds is multiplied by ``2**k`` and by the capacity U of the machine (see `gang_machine`). A job of width u_j
+is then an integer amount of work ``u_j floor(d_j 2**k)`` for a machine that does one unit of it a tick, and is released
+at the tick ``U floor(r_j 2**k)``. One tick is ``1 / (2**k U)`` seconds.
 
-Float64 times are integers times powers of two. k is the smallest one >= 0 that makes every r_j and d_j an integer, if
-all sums then fit in 61 bits: the instance on the grid is the given one. Otherwise k is the largest that fits, and releases
-and durations are rounded **down**. That keeps a lower bound valid: a schedule of the given instance also respects the
-earlier releases, and the rates of each job multiplied by (rounded work / work) <= 1 do the rounded work by the same
-moments; so the optimum of the rounded instance, whether of completion times or of mean busy times, is not larger.
+Float64 times are integers times powers of two. k is the smallest number >= 0 that makes every r_j and d_j an integer,
+if all sums then fit in 61 bits: the instance on the grid is the given one. Otherwise k is the largest that fits, and
+releases and durations are rounded **down**. The lower bound stays valid: a schedule of the given instance also respects
+the earlier releases, and the rates of each job multiplied by (rounded work / work) <= 1 do the rounded work by the same
+moments. So the optimum of the rounded instance, of completion times as of mean busy times, is not larger.
 """
 
 from __future__ import annotations
@@ -33,7 +33,21 @@ _FINEST = 1000  # 2.0**k and its inverse stay normal numbers
 
 @dataclass(frozen=True)
 class GridJobs:
-    """Jobs on the grid: ``release`` ticks counted from ``origin``, ``work`` in ticks, i64[n]; ``exponent`` is k."""
+    """Jobs on the grid of a machine.
+
+    Attributes
+    ----------
+    capacity
+        Capacity U of the machine.
+    exponent
+        Exponent k of the grid.
+    origin
+        Tick from which releases count.
+    release
+        Release of every job in ticks from ``origin``, i64[n].
+    work
+        Work of every job in ticks, i64[n].
+    """
 
     capacity: int
     exponent: int
@@ -47,7 +61,7 @@ class GridJobs:
         return 1 / (Fraction(2) ** self.exponent * self.capacity)
 
     def data(self) -> dict[str, Any]:
-        """What a certificate says of the grid."""
+        """Return what a certificate states of the grid."""
         return {"capacity": self.capacity, "grid_exponent": self.exponent, "tick": ratio_text(self.tick)}
 
 
@@ -59,9 +73,22 @@ def on_grid(
     moments: Floats | None = None,
     ticks: Callable[[int], Ints] | None = None,
 ) -> GridJobs:
-    """Jobs that hold ``width`` of ``capacity`` for ``seconds``, on the finest grid that is needed and fits. O(n).
+    """Return jobs on the finest grid that is needed and fits. Complexity O(n).
 
-    ``moments``: times that shall be on the grid, too. ``ticks``: the works by exponent, where ``seconds`` are rounded.
+    Parameters
+    ----------
+    release
+        Earliest start of every job's work, in seconds, f64[n].
+    seconds
+        Length of every job's work in seconds, f64[n].
+    width
+        Units of capacity that every job holds, i64[n].
+    capacity
+        Units of the machine.
+    moments
+        Further times that shall be on the grid, in seconds, f64[].
+    ticks
+        Function from a grid exponent to the exact works in ticks, i64[n], if ``seconds`` is rounded.
     """
     held = release if moments is None else np.concatenate([release, moments])
     k = grid_exponent(held, seconds, width, capacity)
@@ -73,13 +100,33 @@ def on_grid(
 
 
 def due_ticks(due: Floats, grid: GridJobs) -> Ints:
-    """Due dates in ticks from the origin of a grid that holds them, i64[n], rounded **up**: that makes nobody later."""
+    """Return due dates in ticks from the origin of a grid, i64[n], rounded **up**, which makes no job later.
+
+    Parameters
+    ----------
+    due
+        Due dates in seconds, f64[n], which the grid can hold.
+    grid
+        The jobs on their grid.
+    """
     ticks = -_floors(-due, math.ldexp(1.0, grid.exponent)) - np.int64(grid.origin // grid.capacity)
     return np.asarray(ticks * np.int64(grid.capacity), dtype=np.int64)
 
 
 def grid_exponent(moments: Floats, seconds: Floats, width: Ints, capacity: int) -> int:
-    """k: the smallest >= 0 that loses nothing, or the largest that fits in `BITS` bits."""
+    """Return k: the smallest number >= 0 that loses nothing, or the largest that fits in `BITS` bits.
+
+    Parameters
+    ----------
+    moments
+        Times that shall be on the grid, in seconds, f64[].
+    seconds
+        Length of every job's work in seconds, f64[n].
+    width
+        Units of capacity that every job holds, i64[n].
+    capacity
+        Units of the machine.
+    """
     if moments.size == 0:
         return 0
     last, first, longest = float(moments.max()), float(moments.min()), float(seconds.max())
@@ -94,7 +141,15 @@ def grid_exponent(moments: Floats, seconds: Floats, width: Ints, capacity: int) 
 
 @njit
 def fraction_bits(values: Floats, enough: int) -> int:
-    """The smallest k >= 0 that makes every ``value * 2**k`` an integer, or ``max(enough, 0)`` if none below does."""
+    """Return the smallest k >= 0 that makes every ``value * 2**k`` an integer; at most ``max(enough, 0)``.
+
+    Parameters
+    ----------
+    values
+        Numbers, f64[].
+    enough
+        Largest k that is tried.
+    """
     k, scale = 0, 1.0
     for x in values:
         while k < enough and np.floor(x * scale) != x * scale:

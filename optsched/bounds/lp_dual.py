@@ -75,9 +75,16 @@ SAFE = 1 << 61  # of intermediate results in int64
 
 @dataclass(frozen=True)
 class PriceRow:
-    """One row of the LP: ``width`` u_j (integers >= 0, [n]) and its prices in units of 1 / denominator, [cells].
+    """One row of the LP: its widths and its prices.
 
-    Both i64, or Python integers (dtype object) where those would not fit.
+    Both are i64, or Python integers (dtype object) if those would not fit.
+
+    Attributes
+    ----------
+    width
+        Width u_j >= 0 of every job, integers [n].
+    price
+        Price of every cell in units of 1 / denominator, [cells].
     """
 
     width: Integers
@@ -86,11 +93,22 @@ class PriceRow:
 
 @dataclass(frozen=True)
 class Prices:
-    """A dual solution: cells of ``unit`` seconds from ``origin`` (s) on, prices of cells as integers over one
-    ``denominator``.
+    """A dual solution: prices of cells of time, as integers over one denominator.
 
-    ``formulation`` names the model whose LP the prices come from; it is for the reader and proves nothing. ``own``: of every
-    job, if any, the first cell in which it pays prices of its own, and these.
+    Attributes
+    ----------
+    formulation
+        Name of the model whose LP the prices come from; it is for the reader and proves nothing.
+    origin
+        Start of the first cell, in seconds.
+    unit
+        Length of a cell in seconds.
+    denominator
+        Denominator of all prices.
+    rows
+        Rows of the LP.
+    own
+        For every job, if any, the first cell in which it pays prices of its own, and these prices.
     """
 
     formulation: str
@@ -106,17 +124,37 @@ class Prices:
         return max([*(row.price.size for row in self.rows), *(k + price.size for k, price in self.own)], default=0)
 
     def most_own(self, gpus: Ints, total: int) -> int:
-        """The sum of all D_c, in units of 1 / denominator. O(total) a price."""
+        """Return the sum of all D_c, in units of 1 / denominator. Complexity O(total) a price.
+
+        Parameters
+        ----------
+        gpus
+            GPUs of every gang, i64[n].
+        total
+            GPUs of the cluster.
+        """
         paid: list[list[tuple[int, int]]] = [[] for _ in range(self.cells)]
         for g, (first, price) in zip(gpus.tolist(), self.own, strict=False):
-            for k, each in enumerate(price.tolist(), start=first):
-                paid[k] += [(each, g)] if each else []
-        some = [zip(*cell, strict=True) for cell in paid if cell]
-        return sum(knapsack_capacity(integers(width), np.array(size), total) for width, size in some)
+            for k, amount in enumerate(price.tolist(), start=first):
+                paid[k] += [(amount, g)] if amount else []
+        cells = [zip(*cell, strict=True) for cell in paid if cell]
+        return sum(knapsack_capacity(integers(width), np.array(size), total) for width, size in cells)
 
 
 def knapsack_capacity(width: Integers, gpus: Ints, total: int) -> int:
-    """Largest total width of gangs that fit on ``total`` GPUs together, exact for widths of any size. O(n G)."""
+    """Return the largest total width of gangs that fit on the cluster together. Complexity O(n G).
+
+    It is exact for widths of any size.
+
+    Parameters
+    ----------
+    width
+        Width of every gang, integers [n].
+    gpus
+        GPUs of every gang, i64[n].
+    total
+        GPUs of the cluster.
+    """
     kind: Any = np.int64 if sum(width.tolist()) < SAFE else object
     best = np.zeros(total + 1, dtype=kind)
     for u, g in zip(width.tolist(), gpus.tolist(), strict=True):
@@ -127,14 +165,38 @@ def knapsack_capacity(width: Integers, gpus: Ints, total: int) -> int:
 
 
 def row_capacity(width: Integers, gpus: Ints, total: int) -> int:
-    """U of a row; for the plain row the G that needs no knapsack."""
+    """Return the capacity U of a row; for the plain row the G that needs no knapsack.
+
+    Parameters
+    ----------
+    width
+        Width of every gang, integers [n].
+    gpus
+        GPUs of every gang, i64[n].
+    total
+        GPUs of the cluster.
+    """
     return total if np.array_equal(width, gpus) else knapsack_capacity(width, gpus, total)
 
 
 def price_certificate(instance: Instance, objective: str, schedule_class: str, prices: Prices) -> Certificate:
-    """The certificate of a dual solution; its value is computed exactly, whatever the prices were meant to be.
+    """Return the certificate of a dual solution; its value is computed exactly, whatever the source of the prices.
 
-    Raises `InputError` for an objective that is no sum of costs of the form base + slope max(C - kink, 0).
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    objective
+        Name of the objective.
+    schedule_class
+        Name of the class of schedules.
+    prices
+        The dual solution.
+
+    Raises
+    ------
+    InputError
+        The objective is no sum of costs of the form base + slope max(C - kink, 0).
     """
     goal = get_objective(objective)
     if goal.maximum:
@@ -204,10 +266,11 @@ def _in_pieces(
 
 
 def _cheapest_cells(rate: Integers, first: int, count: int) -> Integers:
-    """charged[k]: the sum of the ``count`` smallest of rate[first:k], with rate 0 beyond the array's end.
+    """Return charged[k]: the sum of the ``count`` smallest of rate[first:k], with rate 0 beyond the array's end.
 
     Entries with fewer than ``count`` cells to choose from hold the sum of all of them; they are never asked for. The
-    array ends where ``count`` free cells are at hand, so beyond it the sum is 0. O(cells log count), Python integers.
+    array ends where ``count`` free cells are available, so that beyond it the sum is 0. Complexity O(cells log count),
+    Python integers.
     """
     cells = max(rate.size, first)
     charged = np.zeros(cells + count + 1, dtype=rate.dtype)
@@ -227,7 +290,10 @@ def _cheapest_cells(rate: Integers, first: int, count: int) -> Integers:
 def _least(
     cost: ExactCost, charged: Integers, first: Fraction, shift: Fraction, unit: Fraction, money: Fraction
 ) -> Fraction:
-    """min over x >= first of cost(x + shift) + money charged(x / unit), linear between integers, 0 beyond the array."""
+    """Return min over x >= first of cost(x + shift) + money charged(x / unit).
+
+    ``charged`` is linear between integers, and 0 beyond the array.
+    """
     last = charged.size - 1
     from_cell = -int(-first // unit)
 
@@ -290,7 +356,13 @@ def _document(instance: Instance, prices: Prices, minima: Sequence[Fraction], ro
 
 
 def integers(items: Sequence[int]) -> Integers:
-    """Integers of any size as an array: i64 where sums of two of them fit, Python integers elsewhere."""
+    """Return integers of any size as an array: i64 if sums of two of them fit, else Python integers.
+
+    Parameters
+    ----------
+    items
+        Integers.
+    """
     kind: Any = np.int64 if all(abs(item) < SAFE for item in items) else object
     return np.array(items, dtype=kind)
 

@@ -1,31 +1,32 @@
-"""Mean busy times: when half of each job's work is done, on average, on machines as fast as the cluster.
+"""Mean busy times: the mean moments of jobs' work on machines that are as fast as the cluster.
 
 **Problem**: sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j - d_j, 0), and the unweighted forms, on the machines of a
-relaxation (`optsched.bounds.relaxation`): one, or R of them side by side (GPUs and network interfaces).
+relaxation (`optsched.bounds.relaxation`): one, or R of them in parallel (GPUs and network interfaces).
 **Bound**: for any multipliers u_ij >= 0 with ``u_j = sum_i u_ij <= w_j``
 
     sum_i min sum_j u_ij M_ij + sum_ij u_ij (h_ij / 2 - c_j) + sum_j (w_j - u_j) max(0, r_j + e_j - c_j),
 
 c_j = 0, r_j or the due date, e_j the seconds that j takes alone, M_ij the mean busy times on machine i, with the least
 possible sums, attained by preemptive WSPT, and h_ij the *reach*: C_j >= M_ij + h_ij / 2. One machine has h_j = e_j.
-``busy-time`` takes the best u that the search below finds; ``mean-busy-time`` takes u = w,
-which is not for tardiness; u = 0 is `optsched.bounds.alone`. Multipliers are rounded down to a grid ``2**-m``; they are 0
-for jobs with no work on the machine.
-**Proof**: split the cost as sum_i u_ij + (w_j - u_j). A cost max(0, C_j - c_j) is at least C_j - c_j, so that each of the
-first parts is at least u_ij (M_ij + h_ij / 2 - c_j) with the mean moment M_ij of what j does on machine i in the
-schedule; the last is at least its value when j never waits. h_j = e_j on one machine: let phi_j(t) <= 1 / e_j be the
+``busy-time`` takes the best u that the search below finds; ``mean-busy-time`` takes u = w, which does not serve
+tardiness; u = 0 is `optsched.bounds.alone`. Multipliers are rounded down to a grid ``2**-m``; they are 0 for jobs with
+no work on the machine.
+**Proof**: split the cost as sum_i u_ij + (w_j - u_j). A cost max(0, C_j - c_j) is at least C_j - c_j, so that each of
+the first parts is at least u_ij (M_ij + h_ij / 2 - c_j) with the mean moment M_ij of j's work on machine i in the
+schedule; the last part is at least its value if j never waits. h_j = e_j on one machine: let phi_j(t) <= 1 / e_j be the
 fraction of job j done per second, on any GPUs that the class allows; partners and small sub-batches only lower it. The
-mean moment at which it is done is at most C_j - e_j / 2. What j takes of the machine is at least p_j phi_j(t) at every
-moment (that is how the relaxations are proved), so these rates add up to at most 1, and these M_j are mean busy times of
-a processor-sharing schedule there, whose weighted sum is at least the least one. (`task_times` shows the
-reaches of its two.) The minima are taken apart: one schedule for all machines only costs more. Rounding down on the grid
-only enlarges the set of schedules (`optsched.bounds.integer_grid`), and so does rounding mean busy times down.
-**Relations**: for r_j = 0 and one-GPU jobs on m GPUs, u = w is the bound of Eastman, Even and Isaacs (Management Science
-11, 1964): ``WSPT on one machine / m + (m - 1) / (2 m) sum w_j p_j``, and of S m machines where GPUs are shared at equal
-charges 1 / S. Neither this nor `srpt` is larger everywhere. With the best multipliers it is the optimum of the linear
-program that minimises the cost over C_j and mean busy times in the polyhedra of the machines, with the inequalities above
-for C_j, by duality. Note that ``max(M_j + e_j / 2, r_j + e_j)`` summed over j is no bound: M_j is least in the sum only,
-not job by job.
+mean moment at which j is done is at most C_j - e_j / 2. The share of the machine that j takes is at least p_j phi_j(t)
+at every moment (this is how the relaxations are proved), so that these rates add up to at most 1, and these M_j are
+mean busy times of a processor-sharing schedule there, whose weighted sum is at least the least one. (`task_times` shows
+the reaches of its two machines.) The minima are taken separately: one schedule for all machines only costs more.
+Rounding down on the grid only enlarges the set of schedules (`optsched.bounds.integer_grid`), and so does rounding mean busy
+times down.
+**Relations**: for r_j = 0 and one-GPU jobs on m GPUs, u = w is the bound of Eastman, Even and Isaacs (Management
+Science 11, 1964): ``WSPT on one machine / m + (m - 1) / (2 m) sum w_j p_j``; and that of S m machines if GPUs are
+shared at equal charges 1 / S. Neither this nor `srpt` is larger everywhere. With the best multipliers it is, by
+duality, the optimum of the linear program that minimises the cost over C_j and mean busy times in the polyhedra of the
+machines, with the inequalities above for C_j. Note that ``max(M_j + e_j / 2, r_j + e_j)`` summed over j is no bound:
+M_j is least in the sum only, not job by job.
 **Guarantee** none: with tasks, measured schedules are two to three times above.
 **Complexity** O(n log n) a step: some hundred for the multipliers, at most 240 for prices and charges.
 **Reference**: Goemans et al., SIAM J. Discrete Math. 15 (2002), 165-192, and Lagrangian duality over their polyhedron;
@@ -68,9 +69,21 @@ HELD_UP_BITS = 32
 
 
 def least_busy_time_sum(release: Ints, work: Ints, multiplier: Ints) -> tuple[Fraction, int | None]:
-    """(``sum multiplier_j M_j`` in ticks, None if it is exact and else the bits below a tick that were kept).
+    """Return the least ``sum multiplier_j M_j`` of one machine, in ticks. Complexity O(n log n).
 
-    ``work`` and ``multiplier`` positive, i64[n], the latter below 2**53. O(n log n).
+    Parameters
+    ----------
+    release
+        Release ticks, i64[n].
+    work
+        Work in ticks, positive, i64[n].
+    multiplier
+        Multipliers, positive and below 2**53, i64[n].
+
+    Returns
+    -------
+    tuple
+        The sum; None if it is exact, else the number of bits below a tick that were kept.
     """
     order = np.argsort(release, kind="stable")
     release, work, multiplier = release[order], work[order], multiplier[order]
@@ -86,9 +99,16 @@ def least_busy_time_sum(release: Ints, work: Ints, multiplier: Ints) -> tuple[Fr
 
 
 def densest_first(multiplier: Ints, work: Ints) -> Ints:
-    """Indices i64[n] by ``multiplier / work`` descending, compared as fractions, then by position; both positive.
+    """Return indices i64[n] by ``multiplier / work`` descending, compared as fractions, then by position.
 
-    Floats order nearly everything; only where neighbours contradict the fractions are these sorted. O(n log n).
+    Floats order nearly all jobs; only if neighbours contradict the fractions are these sorted. Complexity O(n log n).
+
+    Parameters
+    ----------
+    multiplier
+        Multipliers, positive, i64[n].
+    work
+        Work in ticks, positive, i64[n].
     """
     if multiplier.size == 0 or int(multiplier.min()) == int(multiplier.max()):
         return np.argsort(work, kind="stable")
@@ -112,7 +132,17 @@ TOO_MANY = 200_000  # jobs, for a search
 
 
 def build_mean(relaxed: Relaxed, objective: str) -> Proof | None:
-    """The proof with u = w on the best machine; data: machine, grids of time and weight, flow constant."""
+    """Return the proof with u = w on the best machine.
+
+    Its data are the machine, the grids of time and weight, and the flow constant.
+
+    Parameters
+    ----------
+    relaxed
+        The relaxed instance.
+    objective
+        Name of the objective.
+    """
     costs = relaxed.costs(objective)
     weight, exponent = weights_on_grid(costs.weight)
     proofs = []
@@ -127,9 +157,17 @@ def build_mean(relaxed: Relaxed, objective: str) -> Proof | None:
 
 
 def build_split(relaxed: Relaxed, objective: str) -> Proof | None:
-    """The best mixture that searches for machines and multipliers meet; data: those of u = w, and multipliers u_ij 2**m.
+    """Return the proof with the best mixture that the searches for machines and multipliers meet.
 
-    Of more than 200,000 jobs u = w, or None where `build_mean` says that.
+    Its data are those of u = w, and the multipliers u_ij 2**m. For more than 200,000 jobs u = w, or None if
+    `build_mean` says the same.
+
+    Parameters
+    ----------
+    relaxed
+        The relaxed instance.
+    objective
+        Name of the objective.
     """
     if relaxed.mean_beside and relaxed.instance.n > TOO_MANY:
         return None
@@ -162,7 +200,17 @@ def _mixtures(relaxed: Relaxed, costs: SumCosts) -> Iterator[tuple[Machines, lis
 
 
 def shares_on(costs: SumCosts, machines: Machines, grids: list[GridJobs]) -> Floats:
-    """u_ij / w_j, f64[R, n]: the best that an ascent meets."""
+    """Return the best shares u_ij / w_j that an ascent meets, f64[R, n].
+
+    Parameters
+    ----------
+    costs
+        Costs of the jobs.
+    machines
+        R machines.
+    grids
+        The jobs on the grid of every machine.
+    """
     able = np.array([(grid.work > 0) & (costs.weight > 0) for grid in grids])
     orders = [_by_release(grid, used) for grid, used in zip(grids, able, strict=True)]
     fixed = [_beyond_waiting(costs, machine)[order] for machine, order in zip(machines, orders, strict=True)]
@@ -181,7 +229,17 @@ def shares_on(costs: SumCosts, machines: Machines, grids: list[GridJobs]) -> Flo
 
 
 def rough_gain(costs: SumCosts, part: Floats, machine: FastMachine) -> float:
-    """What the bound with multipliers ``part`` is above that of nobody waiting, in floats."""
+    """Return the difference of the bound with multipliers from the cost if no job waits, in floats.
+
+    Parameters
+    ----------
+    costs
+        Costs of the jobs.
+    part
+        Multipliers, f64[n].
+    machine
+        The machine.
+    """
     grid = machine.rough_grid()
     order = _by_release(grid, (grid.work > 0) & (part > 0))
     with np.errstate(all="ignore"):
@@ -195,12 +253,22 @@ def _beyond_waiting(costs: SumCosts, machine: FastMachine) -> Floats:
 
 
 def _by_release(grid: GridJobs, used: Any) -> Ints:
-    some = np.flatnonzero(used)
-    return np.asarray(some[np.argsort(grid.release[some], kind="stable")])
+    jobs = np.flatnonzero(used)
+    return np.asarray(jobs[np.argsort(grid.release[jobs], kind="stable")])
 
 
 def weights_on_grid(weight: Floats, extra_bits: int = 0) -> tuple[Ints, int]:
-    """(``floor(w_j 2**m)``, m): m makes all weights integers with ``extra_bits`` to spare, if `WEIGHT_BITS` allow it."""
+    """Return ``floor(w_j 2**m)``, i64[n], and m.
+
+    m makes all weights integers with ``extra_bits`` to spare, if `WEIGHT_BITS` allow it.
+
+    Parameters
+    ----------
+    weight
+        Weights, f64[n].
+    extra_bits
+        Further bits of m.
+    """
     most = float(weight.max(initial=0.0))
     fits = min(WEIGHT_BITS - math.frexp(most)[1], 1000)
     exponent = min(fraction_bits(weight.copy(), fits) + extra_bits, fits)
@@ -221,7 +289,26 @@ def _proof(costs: SumCosts, machines: Machines, grids: list[GridJobs], multiplie
 def gain_with(
     costs: SumCosts, reach: Floats, grid: GridJobs, multiplier: Ints, exponent: int
 ) -> tuple[Fraction, int | None]:
-    """(what the multipliers ``multiplier_j 2**-exponent`` of a machine add to the bound of nobody waiting, bits kept)."""
+    """Return the amount that the multipliers of a machine add to the cost if no job waits.
+
+    Parameters
+    ----------
+    costs
+        Costs of the jobs.
+    reach
+        Reach of every job, in seconds, f64[n].
+    grid
+        The jobs on the machine's grid.
+    multiplier
+        Multipliers ``multiplier_j 2**-exponent``, i64[n].
+    exponent
+        Exponent of the multipliers.
+
+    Returns
+    -------
+    tuple
+        The amount; None if its sum is exact, else the number of bits below a tick that were kept.
+    """
     used = multiplier > 0
     columns = (grid.release, grid.work, multiplier)
     least, bits = least_busy_time_sum(*(columns if used.all() else (column[used] for column in columns)))
@@ -258,7 +345,15 @@ Gain = Callable[[Floats], tuple[float, Floats]]  # shares f64[R, n] to the gain 
 
 
 def best_shares(gain: Gain, able: Bools) -> Floats:
-    """The best shares that the ascent meets, f64[R, n]; 0 where not ``able`` bool[R, n]."""
+    """Return the best shares that the ascent meets, f64[R, n].
+
+    Parameters
+    ----------
+    gain
+        Function from shares, f64[R, n], to the gain and its supergradient.
+    able
+        Where shares may be positive, bool[R, n].
+    """
     share = np.where(able, 1.0 / np.maximum(able.sum(axis=0), 1), 0.0)
     best, most, squares = np.zeros(able.shape), 0.0, np.zeros(able.shape)
     if not able.any():
@@ -278,7 +373,13 @@ def best_shares(gain: Gain, able: Bools) -> Floats:
 
 
 def onto_simplex(part: Floats) -> Floats:
-    """The nearest point with part >= 0 and column sums <= 1 of an array f64[R, n] (Held, Wolfe, Crowder 1974)."""
+    """Return the nearest point with part >= 0 and column sums <= 1 (Held, Wolfe, Crowder 1974).
+
+    Parameters
+    ----------
+    part
+        Any point, f64[R, n].
+    """
     if part.shape[0] == 1:
         return np.minimum(np.maximum(part, 0.0), 1.0)
     inside = np.maximum(part, 0.0)
@@ -290,7 +391,17 @@ def onto_simplex(part: Floats) -> Floats:
 
 
 def mean_busy_times(grid: GridJobs, multiplier: Floats, order: Ints) -> Floats:
-    """M_j in seconds of the jobs ``order``, by release, f64[k]. Ties and last bits do not matter here."""
+    """Return M_j in seconds for some jobs, f64[k]; ties and last bits do not matter here.
+
+    Parameters
+    ----------
+    grid
+        The jobs on the machine's grid.
+    multiplier
+        Multipliers of these jobs, f64[k].
+    order
+        Indices of the jobs, by release, i64[k].
+    """
     work = grid.work[order]
     done, high, low = served_in_order(grid.release[order], work, np.argsort(work / multiplier, kind="stable"))
     held_up = high.astype(np.float64) * 2.0**64 + low.astype(np.float64)

@@ -1,68 +1,68 @@
-"""What one machine needs: theorems on the machine of a relaxation (`optsched.bounds.relaxation`), by runs of one rule each.
+"""Theorems on the one machine of a relaxation (`optsched.bounds.relaxation`), each evaluated by runs of one rule.
 
 **The volume that is left**. **Problem**: C_max.
-**Bound**: ``max over release dates t of t + sum_{r_j >= t} u_j d_j / U``, u_j the widths and U the capacity: of gangs at
-threshold 1 GPU-seconds over the GPUs that gangs can fill, of elastic jobs the fewest GPU-seconds over all GPUs.
-**Proof**: after t the fast machine does at most one second of work a second, and all the work of jobs released
-from t on is done after t. Rounding down on the grid (`optsched.bounds.integer_grid`) only lowers both parts.
-**Tight** for one machine, where it is the optimum. **Complexity** O(n log n), O(n) when the jobs are in order of release.
+**Bound**: ``max over release dates t of t + sum_{r_j >= t} u_j d_j / U``, u_j the widths and U the capacity: for gangs
+at threshold 1 GPU-seconds over the GPUs that gangs can fill, for elastic jobs the fewest GPU-seconds over all GPUs.
+**Proof**: after t the fast machine does at most one second of work a second, and all the work of jobs released from t
+on is done after t. Rounding down on the grid (`optsched.bounds.integer_grid`) only lowers both parts.
+**Tight** for one machine, where it is the optimum. **Complexity** O(n log n), O(n) if the jobs are in order of release.
 
 **SRPT**. **Problem**: sum C_j and sum (C_j - r_j); with weights in layers.
-**Bound**: the jobs that take a part of the fast machine cost at least what SRPT, optimal for 1 | r_j, pmtn | sum C_j, makes
-them cost there, plus the tails that follow; the others, set aside by a threshold, without work on a resource or shorter than
-the grid, at least r_j + e_j each, e_j their seconds alone. Flow times: minus ``sum w_j r_j``. Prices and charges come from a
-search; any legal ones give a bound.
-**Proof**: a schedule of the class is one of the fast machine with the same completion times (tails apart), and SRPT is
-optimal there. The grid rounds down only (`optsched.bounds.integer_grid`).
-**Guarantee**: exact for one machine with one-GPU jobs and equal weights; for forked jobs whose gang is one GPU on one type;
-for elastic jobs that run G times as fast on G GPUs as on one; for one-GPU jobs on one GPU where xi = 2 (then sharing gains
-nothing); and for tasks on one GPU, when they may be preempted. With equal weights, each.
+**Bound**: the jobs that take a part of the fast machine cost at least their cost there under SRPT, which is optimal for
+1 | r_j, pmtn | sum C_j, plus the tails that follow. The others (set aside by a threshold, without work on a resource,
+or shorter than the grid) cost at least r_j + e_j each, e_j their seconds alone. Flow times: minus ``sum w_j r_j``.
+Prices and charges come from a search; any legal ones give a bound.
+**Proof**: a schedule of the class is one of the fast machine with the same completion times (except for tails), and
+SRPT is optimal there. The grid rounds down only (`optsched.bounds.integer_grid`).
+**Guarantee**, with equal weights: exact for one machine with one-GPU jobs; for forked jobs whose gang is one GPU on one
+type; for elastic jobs that run G times as fast on G GPUs as on one; for one-GPU jobs on one GPU where xi = 2 (then
+sharing gains nothing); and for tasks on one GPU, if they may be preempted.
 **Complexity** O(n log n) a run, a run per level; at most 122 runs for a search.
-**Reference**: Schrage, Operations Research 16 (1968), 687-690; for clusters the virtual
-single machine of Luo et al., INFOCOM 2025 (there with a factor, here with none); the other relaxations are derived here.
+**Reference**: Schrage, Operations Research 16 (1968), 687-690; for clusters the virtual single machine of Luo et al.,
+INFOCOM 2025 (there with a factor, here with none); the other relaxations are derived here.
 
 **First come, first served**. **Problem**: max (C_j - r_j).
-**Bound**: ``max over sets S of min_S release + work of S / capacity + min_S tail - max_S r_j``, the release on the machine
-being r_j but for transfers, which begin later; of jobs that come in [a, b] the work less b - a. The machine that serves the
-released job with the least r_j - tail first, tails being what follows the work on the machine, reaches the maximum: with E_j
-its end, ``max_j E_j + tail_j - r_j``.
-**Proof**: the last job of S on the machine ends no earlier than the first release plus the work of S, and completes its tail
-after that; it came no later than the last of S. That the rule attains the best S is Jackson's: S are the jobs served
-without a pause before the job that is latest, since the last moment at which one with a later r_j - tail was served. On the
+**Bound**: ``max over sets S of min_S release + work of S / capacity + min_S tail - max_S r_j``. The release on the
+machine is r_j except for transfers, which begin later. For jobs that arrive in [a, b] it is the work less b - a. The
+machine that serves the released job with the least r_j - tail first, tails being what follows the work on the machine,
+reaches the maximum: with E_j its end, ``max_j E_j + tail_j - r_j``.
+**Proof**: the last job of S on the machine ends no earlier than the first release plus the work of S, and completes its
+tail after that; it arrived no later than the last of S. The rule attains the best S (Jackson): S are the jobs served
+without a pause before the latest job, since the last moment at which a job with a later r_j - tail was served. On the
 grid r_j - tail is rounded **up**, which only lowers the bound.
 **Tight** for one machine, where first come, first served is optimal. **Complexity** O(n log n).
 **Reference**: Horn, Some simple scheduling algorithms, Naval Research Logistics 21 (1974), 177-185.
 
-**SRPT against due dates in order**, which no assignment of names can beat. **Problem**: sum w_j max(C_j - d_j, 0);
-weights in layers.
+**SRPT against due dates in order**, a matching that no other assignment of jobs to due dates can improve. **Problem**:
+sum w_j max(C_j - d_j, 0); weights in layers.
 **Bound**: on the fast machine the k-th completion of SRPT, C_[k], is the earliest possible k-th completion, for every k
-at once; so jobs with a due date have ``sum T_j >= sum_k max(0, C_[k] - d_[k])`` with the due dates, less what follows the
-work on the machine (its tail), in ascending order. Jobs set aside, and weight above the levels, cost at least max(0, r_j
-+ e_j - d_j) a unit.
+at once. So jobs with a due date have ``sum T_j >= sum_k max(0, C_[k] - d_[k])`` with the due dates, reduced by what
+follows the work on the machine (its tail), in ascending order. Jobs set aside, and weight above the levels, cost at
+least max(0, r_j + e_j - d_j) a unit.
 **Proof**: of all ways to assign the completion times to the due dates the one in order has the least total tardiness
-(exchange argument), and the terms are nondecreasing in C_[k]. On the grid due dates are rounded **up**, which
-only lowers them; those after the machine's last possible completion are moved down to it, which changes nothing.
+(exchange argument), and the terms are nondecreasing in C_[k]. On the grid due dates are rounded **up**, which only
+lowers the terms; those after the machine's last possible completion are moved down to it, which changes nothing.
 **Complexity** O(n log n), a run per level.
-**Reference**: Chu, A branch-and-bound algorithm to minimize total tardiness with different release dates, Naval Research
-Logistics 39 (1992), 265-283.
+**Reference**: Chu, A branch-and-bound algorithm to minimize total tardiness with different release dates, Naval
+Research Logistics 39 (1992), 265-283.
 
-**Flow times on an equal share**: jobs that need the same GPUs cannot all have theirs. **Problem**: max (C_j - r_j) / d_j,
-d_j the flow time under equal sharing (`optsched.problem.fair_share`).
-**Bound**: for a set S of jobs with work on the machine, ``min over j in S of (b + tail_j - r_j) / d_j`` with ``b = min_S
-release + work of S / capacity``.
+**Flow times on an equal share**: jobs that need the same GPUs cannot all have their share. **Problem**: max (C_j - r_j)
+/ d_j, d_j the flow time under equal sharing (`optsched.problem.fair_share`).
+**Bound**: for a set S of jobs with work on the machine, ``min over j in S of (b + tail_j - r_j) / d_j`` with ``b =
+min_S release + work of S / capacity``.
 **Proof**: the last job of S on the machine ends no earlier than b and completes its tail after that; it is one of S.
-**Search**: everybody is within a ratio R exactly if the rule of the earliest due date meets the due dates r_j + R d_j -
-tail_j (Jackson). From R = 0 on the job that is latest under that rule gives S, the jobs served without a pause before it
-since one with a later due date was, and the bound of S is the next R; it is larger, since at the old R all of S were due
-before b. When nobody is late the bound is the best of all sets, the optimum of the machine but for its grid.
+**Search**: all jobs are within a ratio R exactly if the rule of the earliest due date meets the due dates r_j + R d_j -
+tail_j (Jackson). From R = 0 on, the job that is latest under that rule gives S: the jobs served without a pause before
+it since a job with a later due date was. The bound of S is the next R; it is larger, since at the old R all of S were
+due before b. When no job is late the bound is the best of all sets, the optimum of the machine except for its grid.
 **Complexity** O(n log n) for each R; a handful of them.
-**Reference**: Bender, Chakrabarti and Muthukrishnan, Flow and stretch metrics for scheduling continuous job streams, SODA
-1998: the maximum stretch of one machine by due dates.
+**Reference**: Bender, Chakrabarti and Muthukrishnan, Flow and stretch metrics for scheduling continuous job streams,
+SODA 1998: the maximum stretch of one machine by due dates.
 
-**Weights in layers**: a weighted sum is at least a sum of unweighted sums over nested sets of jobs. For levels 0 = theta_0
-< theta_1 < ... let S_l be the jobs with w_j >= theta_l, and w'_j <= w_j the largest level not above w_j. Then ``sum w_j x_j
-= sum_l (theta_l - theta_{l-1}) sum_{j in S_l} x_j + sum (w_j - w'_j) x_j`` for any x >= 0, so bounds on the unweighted sums
-of the sets S_l add up. With a level at every weight the last sum is empty.
+**Weights in layers**: a weighted sum is at least a sum of unweighted sums over nested sets of jobs. For levels 0 =
+theta_0 < theta_1 < ... let S_l be the jobs with w_j >= theta_l, and w'_j <= w_j the largest level not above w_j. Then
+``sum w_j x_j = sum_l (theta_l - theta_{l-1}) sum_{j in S_l} x_j + sum (w_j - w'_j) x_j`` for any x >= 0, so that bounds
+on the unweighted sums of the sets S_l add up. With a level at every weight the last sum is empty.
 """
 
 from __future__ import annotations
@@ -101,7 +101,13 @@ MAX_LEVELS = 4  # a run of the fast machine each
 
 
 def levels_of(weight: Floats) -> list[float]:
-    """Every positive weight while they are few, else the quartiles from below; ascending."""
+    """Return the levels of weights in ascending order: every positive weight if they are few, else quartiles.
+
+    Parameters
+    ----------
+    weight
+        Weights, f64[n].
+    """
     positive = weight[weight > 0]
     if positive.size == 0:
         return []
@@ -115,14 +121,28 @@ def levels_of(weight: Floats) -> list[float]:
 
 
 def reduced(weight: Floats, levels: list[float]) -> Floats:
-    """w'_j: the largest level <= w_j, 0 below them all; f64[n]."""
+    """Return w'_j, the largest level <= w_j, or 0 below all of them, f64[n].
+
+    Parameters
+    ----------
+    weight
+        Weights w_j, f64[n].
+    levels
+        Levels, ascending.
+    """
     if not levels:
         return np.zeros(weight.size)
     return np.array([0.0, *levels])[np.searchsorted(np.array(levels), weight, side="right")]
 
 
 def steps(levels: list[float]) -> list[tuple[float, Fraction]]:
-    """(level, its height above the one before) for every level."""
+    """Return (level, its height above the one before) for every level.
+
+    Parameters
+    ----------
+    levels
+        Levels, ascending.
+    """
     return [(high, Fraction(high) - Fraction(low)) for low, high in pairwise([0.0, *levels])]
 
 
@@ -130,13 +150,21 @@ def steps(levels: list[float]) -> list[tuple[float, Fraction]]:
 
 
 def volume(relaxed: Relaxed, objective: str) -> Proof | None:
-    """The proof on the best machine; data: the machine and the grid."""
-    found = ((some, some.grid()) for (some,) in relaxed.machines(lambda some: float(_last_end(some.rough_grid()))))
-    return best_proof((_last_end(grid), machine.data(grid)) for machine, grid in found)
+    """Return the proof by volume on the best machine; its data are the machine and the grid.
+
+    Parameters
+    ----------
+    relaxed
+        The relaxed instance.
+    objective
+        Name of the objective.
+    """
+    candidates = ((best, best.grid()) for (best,) in relaxed.machines(lambda best: float(_last_end(best.rough_grid()))))
+    return best_proof((_last_end(grid), machine.data(grid)) for machine, grid in candidates)
 
 
 def _last_end(jobs: GridJobs) -> Fraction:
-    """When the last busy period ends."""
+    """Return the end of the last busy period."""
     release, work = jobs.release, jobs.work
     order = by_release(release)
     if order is not None:
@@ -149,18 +177,38 @@ theorem(Theorem("volume", (MAKESPAN,), "a release date plus the work still to co
 
 
 def srpt(relaxed: Relaxed, objective: str) -> Proof | None:
-    """The proof on the best machine; data: machine, grid, levels of weight, flow constant."""
+    """Return the proof by SRPT on the best machine; its data are machine, grid, levels of weight and flow constant.
+
+    Parameters
+    ----------
+    relaxed
+        The relaxed instance.
+    objective
+        Name of the objective.
+    """
     costs = relaxed.costs(objective)
     levels = levels_of(costs.weight)
     stated = {**costs.data(), "levels": [ratio_text(Fraction(level)) for level in levels]}
-    found = ((some, some.grid()) for (some,) in relaxed.machines(lambda some: rough_value(costs, some, levels)))
+    candidates = ((best, best.grid()) for (best,) in relaxed.machines(lambda best: rough_value(costs, best, levels)))
     return best_proof(
-        (layered(costs, grid, levels, machine.tail), {**machine.data(grid), **stated}) for machine, grid in found
+        (layered(costs, grid, levels, machine.tail), {**machine.data(grid), **stated}) for machine, grid in candidates
     )
 
 
 def layered(costs: SumCosts, jobs: GridJobs, levels: list[float], tail: Floats | None = None) -> Fraction:
-    """The bound with SRPT once a level of weight."""
+    """Return the bound with one run of SRPT for every level of weight.
+
+    Parameters
+    ----------
+    costs
+        Costs of the jobs.
+    jobs
+        The jobs on the machine's grid.
+    levels
+        Levels of weight, ascending.
+    tail
+        Least seconds from the end of the work to the completion, f64[n]; None for 0.
+    """
     weight = np.where(jobs.work > 0, reduced(costs.weight, levels), 0.0)
     value = Fraction(0) if tail is None else exact_dot(weight, tail)
     for level, height in steps(levels):
@@ -178,7 +226,17 @@ def layered(costs: SumCosts, jobs: GridJobs, levels: list[float], tail: Floats |
 
 
 def rough_value(costs: SumCosts, machine: FastMachine, levels: list[float]) -> float:
-    """`layered` in floats, but for the flow constant."""
+    """Return the value of `layered` in floats, without the flow constant.
+
+    Parameters
+    ----------
+    costs
+        Costs of the jobs.
+    machine
+        The machine.
+    levels
+        Levels of weight, ascending.
+    """
     grid = machine.rough_grid()
     weight = np.where(grid.work > 0, reduced(costs.weight, levels), 0.0)
     value = float((costs.weight - weight) @ (costs.release + costs.duration))
@@ -196,12 +254,28 @@ theorem(Theorem("srpt", (*COMPLETION, *FLOW), "SRPT on one machine", srpt))
 
 
 def first_come(relaxed: Relaxed, objective: str) -> Proof | None:
-    """The proof on the best machine; data: the machine and the grid."""
+    """Return the proof by first come, first served on the best machine; its data are the machine and the grid.
+
+    Parameters
+    ----------
+    relaxed
+        The relaxed instance.
+    objective
+        Name of the objective.
+    """
     return _best_by_due_dates(relaxed, relaxed.instance.arrival, _latest, {})
 
 
 def due_dates_in_order(relaxed: Relaxed, objective: str) -> Proof | None:
-    """The proof on the best machine; data: machine, grid, levels of weight."""
+    """Return the proof by due dates in order on the best machine; its data are machine, grid and levels of weight.
+
+    Parameters
+    ----------
+    relaxed
+        The relaxed instance.
+    objective
+        Name of the objective.
+    """
     costs = relaxed.costs(objective)
     levels = levels_of(costs.weight)
     texts = [ratio_text(Fraction(level)) for level in levels]
@@ -225,7 +299,15 @@ def _best_by_due_dates(
 
 
 def due_dates(due: Floats, machine: FastMachine) -> Floats:
-    """Less the tails, rounded up; none after the machine's last possible completion. f64[n]."""
+    """Return due dates for the machine: reduced by tails, rounded up, and at most its last possible completion, f64[n].
+
+    Parameters
+    ----------
+    due
+        Due dates in seconds, f64[n].
+    machine
+        The machine.
+    """
     if machine.tail is not None:
         less, error = two_sum(due, -machine.tail)
         due = np.where(error > 0, np.nextafter(less, math.inf), less)
@@ -264,7 +346,17 @@ MOST_RATIOS = 60  # tried one after the other: every set of jobs proves somethin
 
 
 def fair_share(relaxed: Relaxed, objective: str) -> Proof | None:
-    """The proof on the best machine; data: the machine, the grid, the ids of S."""
+    """Return the proof by flow times on an equal share on the best machine.
+
+    Its data are the machine, the grid and the ids of S.
+
+    Parameters
+    ----------
+    relaxed
+        The relaxed instance.
+    objective
+        Name of the objective.
+    """
     instance, proofs = relaxed.instance, []
     for (machine,) in relaxed.machines(lambda machine: _search(instance, machine, machine.rough_grid())[0]):
         grid = machine.grid()
@@ -275,23 +367,23 @@ def fair_share(relaxed: Relaxed, objective: str) -> Proof | None:
 
 
 def _search(instance: Instance, machine: FastMachine, grid: GridJobs) -> tuple[float, Ints]:
-    """(the bound, the set that proves it)."""
+    """Return the bound and the set of jobs that proves it."""
     used = np.flatnonzero(grid.work > 0)
     used = used[np.argsort(grid.release[used], kind="stable")]
     tail, tick = 0.0 if machine.tail is None else machine.tail[used], float(grid.tick)
     fair, due = fair_flow_times(instance)[used] / tick, (instance.arrival[used] - tail) / tick - grid.origin
     ratio, chosen = 0.0, np.zeros(0, dtype=np.int64)
     for _ in range(MOST_RATIOS if used.size else 0):
-        some, end = _in_the_way(grid.release[used], grid.work[used], due + ratio * fair)
-        better = float(np.min((end - due[some]) / fair[some]))
+        jobs, end = _in_the_way(grid.release[used], grid.work[used], due + ratio * fair)
+        better = float(np.min((end - due[jobs]) / fair[jobs]))
         if better <= ratio:
             break
-        ratio, chosen = better, used[some]
+        ratio, chosen = better, used[jobs]
     return ratio, chosen
 
 
 def _in_the_way(release: Ints, work: Ints, due: Floats) -> tuple[Ints, int]:
-    """(the jobs, by release, that make the one late that is latest, when the last of them ends); ticks."""
+    """Return the jobs, by release, that make the latest job late, and the tick at which the last of them ends."""
     order = np.argsort(due, kind="stable")
     done, *_ = served_in_order(release, work, order)
     last = int(np.argmax(done - due))
@@ -299,8 +391,8 @@ def _in_the_way(release: Ints, work: Ints, due: Floats) -> tuple[Ints, int]:
     no_later[order[: int(np.flatnonzero(order == last)[0]) + 1]] = True
     urgent = np.flatnonzero(no_later & (release < done[last]))
     before = np.cumsum(work[urgent]) - work[urgent]
-    some = urgent[urgent.size - 1 - int(np.argmax((release[urgent] - before)[::-1])) :]  # no pause since
-    return some, int(release[some[0]] + work[some].sum())
+    jobs = urgent[urgent.size - 1 - int(np.argmax((release[urgent] - before)[::-1])) :]  # no pause since
+    return jobs, int(release[jobs[0]] + work[jobs].sum())
 
 
 def _exactly(instance: Instance, machine: FastMachine, grid: GridJobs, chosen: Ints) -> Fraction:

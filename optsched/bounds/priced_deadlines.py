@@ -1,21 +1,24 @@
-"""Deadlines that jobs cannot all meet: each would pay for GPUs, by type and time, more together than all GPUs are worth.
+"""Deadlines that jobs cannot all meet: for GPUs by type and time they would pay more than all GPUs are worth.
 
-**Problem**: every class of schedules of `optsched.bounds.priced_time` but that of jobs with tasks, whose turns may save what
-they pay | max (C_j - r_j) / d_j, d_j the flow time under equal sharing (`optsched.problem.fair_share`).
+**Problem**: every class of schedules of `optsched.bounds.priced_time` except that of jobs with tasks, whose turns may
+save what they pay | max (C_j - r_j) / d_j, d_j the flow time under equal sharing (`optsched.problem.fair_share`).
 **Bound**: R, for prices omega_kt >= 0 of a second of a GPU of type t in cell k of time, 0 outside all cells, with
 
     sum_j m_j > sum_kt G_t length_k omega_kt,      m_j = the least that j's work costs within [r_j, r_j + R d_j].
 
-**Proof**: in a schedule of value R or less, job j is done by r_j + R d_j. At every moment its jobs can be given parts of
-their modes that do the work done then and pay for at most G_t GPUs of every type t (`optsched.bounds.modes`). With these
-parts j pays m_j at least, and all pay what all GPUs are worth at most: there is no such schedule.
-**What m_j is**: in a moment a job does more and more work along the lower hull of cost over speed, in one mode at a time, so
-it cannot crowd into the cheapest moments. It buys its work where that is cheapest.
-**Search**: prices are the duals of a program: all jobs meet their deadlines, in parts of their modes, and the largest load
-of a type in a cell is least. A load above 1 is a proof; R rises to where it is 1. Then cells are cut where prices change.
+**Proof**: in a schedule of value R or less, job j is done by r_j + R d_j. At every moment its jobs can be given parts
+of their modes that do the work done at that moment and pay for at most G_t GPUs of every type t
+(`optsched.bounds.modes`). With these parts j pays at least m_j, and all jobs pay at most the worth of all GPUs: there
+is no such schedule.
+**Computation of m_j**: in a moment a job does more and more work along the lower hull of cost over speed, in one mode
+at a time, so that it cannot crowd into the cheapest moments. It buys its work where that is cheapest.
+**Search**: prices are the duals of a program: all jobs meet their deadlines, in parts of their modes, and the largest
+load of a type in a cell is least. A load above 1 is a proof; R rises until the load is 1. Then cells are cut where
+prices change.
 **Relations**: `fair_share` has one price of a type at all times, and lets a job run on all GPUs at once. With cells
-fine enough this is the optimum of all schedules of fluid gangs; of the makespan that is `priced_machine.makespan`.
-**Guarantee** none. **Complexity** some twenty linear programs with a variable for each job, cell and mode; 16 to 512 jobs.
+fine enough this is the optimum of all schedules of fluid gangs; for the makespan that is `priced_machine.makespan`.
+**Guarantee** none. **Complexity** some twenty linear programs with a variable for each job, cell and mode; 16 to 512
+jobs.
 **Reference**: Lawler and Labetoulle, J. ACM 25 (1978), the program for unrelated machines; deadlines by intervals.
 """
 
@@ -50,7 +53,22 @@ ABOVE, FINE = 1 + 1e-5, 1e-7  # less than what a job takes alone no program has;
 
 
 class Deadlines:
-    """r_j + R d_j for ratios R, with d_j = ``fair`` f64[n] s; `alone`: the largest R of a job that never waits."""
+    """Deadlines r_j + R d_j for ratios R.
+
+    Parameters
+    ----------
+    modes
+        Modes of the jobs.
+    fair
+        Flow time d_j of every job on an equal share, in seconds, f64[n].
+
+    Attributes
+    ----------
+    alone
+        The largest R of a job that never waits.
+    slope
+        Estimated slope of the logarithm of the load over that of R.
+    """
 
     def __init__(self, modes: Modes, fair: Floats) -> None:
         self.modes, self.fair, self.release = modes, fair, modes.release
@@ -58,30 +76,30 @@ class Deadlines:
         self.slope = -1.0  # of the logarithm of a load over that of R
 
     def search(self) -> PricedTime | None:
-        """The prices that prove most, of those in finer and finer cells; None where there are none."""
+        """Return the prices that prove the most in finer and finer cells; None if no prices prove anything."""
         best, low, closed = None, self.alone, 0
         moments = np.linspace(self.release.min(), self._ends(low).max(), CELLS + 1)
         for _ in range(ROUNDS):
-            found = self._highest(moments, low)
-            if found is None:
+            highest = self._highest(moments, low)
+            if highest is None:
                 break
-            closed, (low, best) = closed + 1 if found[0] <= low * (1 + CLOSE) else 0, found
+            closed, (low, best) = closed + 1 if highest[0] <= low * (1 + CLOSE) else 0, highest
             if closed == LAST:
                 break
             moments = _cut(best)
         return best
 
     def _highest(self, moments: Floats, low: float) -> tuple[float, PricedTime] | None:
-        """(R, prices that prove it) from ``low`` on, with cells between these moments; by secants. None: there is none."""
+        """Return (R, prices that prove it), R >= ``low``, with cells between these moments; None if there is none."""
         best, high, limit, before = None, math.inf, low, None
         for _ in range(PROGRAMS):
             ends = self._ends(limit)
             few = self.release.size <= MOST_CELLS // 2
             cells = np.union1d(self.release, ends) if few else np.union1d(moments, max(moments[-1], ends.max()))
-            found = self.least_load(cells, limit)
-            if found is None:
+            answer = self.least_load(cells, limit)
+            if answer is None:
                 break
-            load, priced = found
+            load, priced = answer
             reached = self.reach(priced, limit) if load > 1 else None
             if load <= 1:
                 high = limit
@@ -101,7 +119,15 @@ class Deadlines:
         return self.release + ratio * self.fair
 
     def reach(self, priced: PricedTime, low: float | None = None) -> float | None:
-        """A ratio that the prices prove, the largest at ``low`` (None: `alone`) or above; None: none."""
+        """Return a ratio that prices prove, the largest one from ``low`` on; None if they prove none.
+
+        Parameters
+        ----------
+        priced
+            Prices of GPUs.
+        low
+            Least ratio that is tried; None: ``alone``.
+        """
         payments, low, step = Payments(self.modes, priced), self.alone if low is None else low, CLOSE
         worth = float((priced.price * priced.lengths * self.modes.capacity).sum())
 
@@ -119,9 +145,21 @@ class Deadlines:
         return low
 
     def least_load(self, moments: Floats, ratio: float) -> tuple[float, PricedTime] | None:
-        """(The least largest load of a type in a cell with all deadlines met, prices that prove it); None: no answer.
+        """Return the least largest load of a type in a cell if all deadlines are met, and prices that prove it.
 
-        Variables: the part of its time in a cell in which a job is in a mode, and the load.
+        The variables of the program are the part of its time in a cell in which a job is in a mode, and the load.
+
+        Parameters
+        ----------
+        moments
+            Ends of the cells in seconds, rising, f64[C + 1].
+        ratio
+            R, the ratio of the deadlines.
+
+        Returns
+        -------
+        tuple | None
+            Load and prices; None if the program is too large or the solver gives no answer.
         """
         from scipy.optimize import linprog  # imported where it is used: it takes longer than most runs
         from scipy.sparse import csr_array, vstack
@@ -152,25 +190,33 @@ class Deadlines:
         limits = np.concatenate([-np.ones(work.size), np.ones(job.size), np.zeros(room.size)])
         last = np.arange(size) == size - 1
         bounds = np.column_stack([np.zeros(size), np.where(last, np.inf, 1.0)])
-        found = linprog(last, A_ub=vstack([works, single, loads]), b_ub=limits, bounds=bounds, method="highs-ipm")
-        if found.x is None:
+        solution = linprog(last, A_ub=vstack([works, single, loads]), b_ub=limits, bounds=bounds, method="highs-ipm")
+        if solution.x is None:
             return None
-        dual = np.maximum(-found.ineqlin.marginals[-room.size :], 0.0)
-        return float(found.fun), PricedTime(moments, (dual / room).reshape(-1, types))
+        dual = np.maximum(-solution.ineqlin.marginals[-room.size :], 0.0)
+        return float(solution.fun), PricedTime(moments, (dual / room).reshape(-1, types))
 
 
 def _cut(priced: PricedTime) -> Floats:
-    """Cells end where prices change, and halfway to the moments beside these."""
+    """Return ends of cells where prices change, and halfway to the neighbouring moments."""
     change = np.abs(np.diff(priced.price, axis=0)).sum(axis=1)
     largest = np.argsort(-change, kind="stable")[: MOST_CELLS // 3]
-    here = 1 + np.sort(largest[change[largest] > CHANGE * priced.price.max()])
+    changes = 1 + np.sort(largest[change[largest] > CHANGE * priced.price.max()])
     moments = priced.moments
-    beside = [(moments[here] + moments[here - 1]) / 2, (moments[here] + moments[here + 1]) / 2]
-    return np.unique(np.concatenate([moments[[0, -1]], moments[here], *beside]))
+    beside = [(moments[changes] + moments[changes - 1]) / 2, (moments[changes] + moments[changes + 1]) / 2]
+    return np.unique(np.concatenate([moments[[0, -1]], moments[changes], *beside]))
 
 
 class Payments:
-    """What the work of jobs costs at prices, job by job: pieces by rising price of a unit, f64[n, P] units a second."""
+    """Costs of every job's work at given prices: pieces by rising price of a unit, f64[n, P] units a second.
+
+    Parameters
+    ----------
+    modes
+        Modes of the jobs.
+    priced
+        Prices of GPUs.
+    """
 
     def __init__(self, modes: Modes, priced: PricedTime) -> None:
         self.modes, self.moments = modes, priced.moments
@@ -183,7 +229,13 @@ class Payments:
         self.dearest = modes.most_gpus * float(priced.price.max(initial=0.0))
 
     def least(self, ends: Floats) -> Floats:
-        """What jobs pay at least that are done by ``ends`` f64[n]; inf: they cannot be."""
+        """Return the least that every job pays if it is done by its deadline, f64[n]; inf if it cannot be.
+
+        Parameters
+        ----------
+        ends
+            Deadlines in seconds, f64[n].
+        """
         begin, end = self.moments, np.append(self.moments[1:], np.inf)
         spans = np.minimum(end, ends[:, None]) - np.maximum(begin, self.modes.release[:, None])
         units = self.speed * np.take_along_axis(np.maximum(spans, 0.0), self.cell, axis=1)
@@ -197,7 +249,7 @@ class Payments:
 
 
 def _pieces(modes: Modes, price: Floats) -> tuple[Floats, Floats]:
-    """(price of a unit, units a second) f64[K, C M] of a kind's steps to higher rates in a cell, the cheapest first."""
+    """Return (price of a unit, units a second) of every kind's steps to higher rates, cheapest first, f64[K, C M]."""
     count = np.diff(modes.start)
     kind = np.repeat(np.arange(count.size), count)
     place = np.arange(kind.size) - modes.start[kind]
@@ -232,13 +284,26 @@ KIND = "priced-deadlines"
     statement="deadlines cost more than all GPUs, by type and time",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Proof | None:
-    """The proof with the largest ratio found; data: it, moments and prices, charges if GPUs are shared.
+    """Return the proof with the largest ratio found.
 
-    None for few and for very many jobs, and where no ratio above that of a job alone is found.
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    objective
+        Name of the objective.
+    schedule_class
+        Name of the class of schedules.
+
+    Returns
+    -------
+    Proof | None
+        The ratio, and as data the ratio, moments and prices, and charges if GPUs are shared. None for few and for very
+        many jobs, and if no ratio above that of a job alone is found.
     """
     if not FEWEST_JOBS <= instance.n <= MOST_JOBS:
         return None
-    fair, found = fair_flow_times(instance), []
+    fair, proofs = fair_flow_times(instance), []
     for modes, more in modes_for(instance, schedule_class):
         deadlines = Deadlines(modes, fair)
         best = deadlines.search()
@@ -246,5 +311,5 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Proof | No
         limit = None if rounded is None else deadlines.reach(rounded.at)
         if rounded is not None and limit is not None:
             data = {"limit": ratio_text(Fraction(limit)), **rounded.data(modes), **more}
-            found.append((Fraction(limit), data))
-    return best_proof(found)
+            proofs.append((Fraction(limit), data))
+    return best_proof(proofs)

@@ -1,31 +1,34 @@
-"""Prices of running jobs over time: gangs that fit together pay the most that any of them can, not what all GPUs cost.
+"""Prices of running jobs over time: together they pay at most what the dearest set of gangs that fit can pay.
 
-**Problem**: rigid gangs alone on their GPUs, of one type or several | sum w_j C_j, sum w_j (C_j - r_j),
-sum w_j max(C_j - d_j, 0), and the unweighted forms. Asked for (``strong``), since the search takes up to a minute.
-**Bound**: cut time into C cells. For any prices omega_kt >= 0 of a second of a GPU of type t in cell k, and delta_jk >= 0 of
-a second in which job j runs there, both 0 outside the cells that job j has prices for,
+**Problem**: rigid gangs alone on their GPUs, of one type or several | sum w_j C_j, sum w_j (C_j - r_j), sum w_j max(C_j
+- d_j, 0), and the unweighted forms. The bound is computed on request (``strong``), since the search takes up to a
+minute.
+**Bound**: cut time into C cells. For any prices omega_kt >= 0 of a second of a GPU of type t in cell k, and delta_jk >=
+0 of a second in which job j runs there, both 0 outside the cells for which job j has prices,
 
     sum_j m_j - sum_k length_k (sum_t G_t omega_kt + D_k),      D_k = max over sets S of gangs with sum_S n_j <= G of
                                                                      sum_{j in S} delta_jk,
 
-m_j the least over all ways to run j alone of what it costs and pays: n_j omega_kt + delta_jk a second on type t.
+m_j the least over all ways to run j alone of its cost and payment: n_j omega_kt + delta_jk a second on type t.
 **Proof**: take any schedule. A job on k_t GPUs of the types t takes parts k_t / n_j of its modes, which do no less work
 (`optsched.bounds.modes`) and pay sum_t k_t omega_kt + delta_jk a second. The jobs that run at a moment of cell k are a
-set S, so they pay at most sum_t G_t omega_kt + D_k. The rest is that of `optsched.bounds.priced_time`.
-**Relations**: delta_jk = n_j omega_k makes D_k <= G omega_k: it is never less than `priced_time` on the same cells with as
-many GPUs as gangs can fill. That lets a gang run on a part of its GPUs beside others; here 32 GPUs run whole or not at all,
-and 40 free ones beside a gang of 64 are of no use to it. It is the Lagrangian dual of the LP over configurations: in every
-cell a convex combination of sets of gangs that fit, for every job one of ways to run (with preemption).
-**Method**: prices by GPU first; then ascent with momentum on the prices of jobs, over finer and finer cells where more gangs
-want to run than fit (`best_priced_gangs`). Certificates hold prices and the minima m_j, rounded down; the verifier solves
-the knapsacks, in integers, and holds each minimum against every moment at which the job may end, in fractions.
+set S, so that they pay at most sum_t G_t omega_kt + D_k. The rest is that of `optsched.bounds.priced_time`.
+**Relations**: delta_jk = n_j omega_k makes D_k <= G omega_k: the bound is never less than `priced_time` on the same
+cells with as many GPUs as gangs can fill. `priced_time` lets a gang run on a part of its GPUs while others run; here a
+gang of 32 GPUs runs whole or not at all, and cannot use 40 free ones while a gang of 64 runs. It is the Lagrangian dual
+of the LP over configurations: in every cell a convex combination of sets of gangs that fit, for every job one of ways
+to run (with preemption).
+**Method**: prices by GPU first; then ascent with momentum on the prices of jobs, over finer and finer cells where more
+gangs want to run than fit (`best_priced_gangs`). Certificates hold prices and the minima m_j, rounded down. The
+verifier solves the knapsacks, in integers, and compares each minimum with every moment at which the job may end, in
+fractions.
 **Guarantee** none. **Complexity** O(P (G + T log P)) a step for P pairs of a job and a cell in which it may run.
-**Reference**: knapsack duals of time-indexed programs: van den Akker, Hurkens, Savelsbergh, INFORMS J. Comput. 12 (2000);
-for gangs, and with job prices of their own, derived here.
+**Reference**: knapsack duals of time-indexed programs: van den Akker, Hurkens, Savelsbergh, INFORMS J. Comput. 12
+(2000); for gangs, and with job prices of their own, derived here.
 
-A search for prices of running jobs over time: what every job does at given prices, which gangs fit together, ascent.
-
-Floats only: the search decides how good the bound of `optsched.bounds.priced_gangs` is, never whether it holds.
+This module also holds the search for prices of running jobs over time: responses of jobs to given prices, sets of gangs
+that fit together, and ascent. It computes in floats only: the search decides how good the bound is, never whether it
+holds.
 """
 
 from __future__ import annotations
@@ -60,10 +63,23 @@ STAY = 1.5  # of a job's waiting so far, cells after its end that it has prices 
 
 @dataclass(frozen=True, eq=False)
 class PricedGangs:
-    """``moments`` f64[C + 1] s; ``price`` f64[C, T] of a GPU; job j also pays ``own`` f64[start_j ..] from cell first_j on.
+    """Prices of GPUs and of running jobs over C cells.
 
-    ``own`` are prices of a second in which the job runs; ``first`` i64[n], ``start`` i64[n + 1]. The cells from first_j
-    on, start_{j+1} - start_j of them, are those in which job j pays anything.
+    Job j pays ``price`` for its GPUs, and ``own[start[j] :]`` from cell ``first[j]`` on. The cells from there on,
+    start[j + 1] - start[j] of them, are those in which job j pays anything.
+
+    Attributes
+    ----------
+    moments
+        Ends of the cells in seconds, rising, f64[C + 1].
+    price
+        Price of a second of a GPU by type, f64[C, T].
+    first
+        First cell of every job, i64[n].
+    start
+        Offsets of the jobs' own prices, i64[n + 1].
+    own
+        Prices of a second in which the job runs, f64[P].
     """
 
     moments: Floats
@@ -74,17 +90,17 @@ class PricedGangs:
 
     @cached_property
     def job(self) -> Ints:
-        """Of every own price, i64[P]."""
+        """Job of every own price, i64[P]."""
         return np.repeat(np.arange(self.first.size), np.diff(self.start))
 
     @cached_property
     def cell(self) -> Ints:
-        """Of every own price, i64[P]."""
+        """Cell of every own price, i64[P]."""
         return np.arange(self.own.size) - self.start[self.job] + self.first[self.job]
 
     @cached_property
     def by_cell(self) -> tuple[Ints, Ints]:
-        """(where every cell begins i64[C + 1], own prices by cell i64[P])."""
+        """Offsets of the cells, i64[C + 1], and own prices by cell, i64[P]."""
         counts = np.bincount(self.cell, minlength=self.price.shape[0])
         return np.concatenate([[0], np.cumsum(counts)]), np.argsort(self.cell, kind="stable")
 
@@ -96,7 +112,7 @@ class PricedGangs:
 
 @dataclass(frozen=True, eq=False)
 class GangsToPrice:
-    """Jobs as the compiled code has them."""
+    """Jobs that are to be priced: their costs and modes, and their form in compiled code."""
 
     costs: SumCosts
     modes: Modes
@@ -108,7 +124,7 @@ class GangsToPrice:
 
     @cached_property
     def unit(self) -> int:
-        """All gangs are multiples of it."""
+        """Greatest common divisor of all gangs, in GPUs."""
         return int(np.gcd.reduce(self.gang))
 
     @property
@@ -118,24 +134,46 @@ class GangsToPrice:
 
     @cached_property
     def given(self) -> tuple[object, ...]:
-        """For the compiled functions."""
+        """Arguments of the compiled functions."""
         return self.gang, by_gpu.job_arrays(self.costs, self.modes), by_gpu.mode_arrays(self.modes)
 
     def responses(self, at: PricedGangs) -> tuple[Floats, Floats]:
-        """(least cost and payment f64[n], the largest number met on the way f64[n])."""
+        """Return the least cost and payment of every job, and the largest number met on the way, f64[n] each.
+
+        Parameters
+        ----------
+        at
+            Prices.
+        """
         booked = np.zeros(at.price.shape), np.zeros(at.own.size)
         least, largest = _respond(at.moments, at.price, at.first, at.start, at.own, *self.given, *booked)
         return least, largest
 
     def worth(self, at: PricedGangs, own: Floats) -> Floats:
-        """The most that gangs which fit together pay a second by ``own`` prices in every cell, f64[C]."""
+        """Return the most that gangs which fit together pay a second by their own prices in every cell, f64[C].
+
+        Parameters
+        ----------
+        at
+            Prices, for the cells of the jobs.
+        own
+            Own prices, f64[P].
+        """
         begin, pair = at.by_cell
         size = (self.gang // self.unit)[at.job[pair]]
-        found: Floats = _pack(begin, pair, size, own, self.units, np.zeros(own.size))
-        return found
+        most: Floats = _pack(begin, pair, size, own, self.units, np.zeros(own.size))
+        return most
 
     def climb(self, at: PricedGangs, steps: int) -> tuple[float, PricedGangs]:
-        """(largest value met, the prices there)."""
+        """Return the largest value that an ascent meets, and the prices there.
+
+        Parameters
+        ----------
+        at
+            Prices from which it starts.
+        steps
+            Number of steps.
+        """
         begin, pair = at.by_cell
         size = (self.gang // self.unit)[at.job[pair]]
         most = MOVE * float(self.costs.weight.mean()) / math.sqrt(float(self.gang.mean()))
@@ -147,26 +185,32 @@ class GangsToPrice:
 
 
 def best_priced_gangs(gangs: GangsToPrice) -> PricedGangs | None:
-    """Prices with a large bound; None where there is too much to look at."""
+    """Return prices with a large bound; None if the search would be too large.
+
+    Parameters
+    ----------
+    gangs
+        The jobs.
+    """
     moments = by_gpu.equal_cells(gangs.costs, gangs.modes)
     if moments is None or gangs.units > MOST_GPUS:
         return None
     left = EFFORT
-    found = _by_gpu_alone(gangs, moments)
+    prices = _by_gpu_alone(gangs, moments)
     while True:
-        finer = _finer(gangs, found)
+        finer = _finer(gangs, prices)
         last = finer is None or finer.own.size * LAST_STEPS > left or finer.own.size * gangs.units > MOST_FILLED
-        steps = max(min(LAST_STEPS if last else STEPS, left // found.own.size), 1)
-        _, found = gangs.climb(found, steps)
-        left -= steps * found.own.size
+        steps = max(min(LAST_STEPS if last else STEPS, left // prices.own.size), 1)
+        _, prices = gangs.climb(prices, steps)
+        left -= steps * prices.own.size
         if last or finer is None:
             break
-        found = _finer(gangs, found) or found
-    return found if np.isfinite(found.own).all() and np.isfinite(found.price).all() else None
+        prices = _finer(gangs, prices) or prices
+    return prices if np.isfinite(prices.own).all() and np.isfinite(prices.price).all() else None
 
 
 def _by_gpu_alone(gangs: GangsToPrice, moments: Floats) -> PricedGangs:
-    """Prices by GPU, and of the cheapest type as own prices of the jobs."""
+    """Return prices by GPU, with the price of the cheapest type as own prices of the jobs."""
     costs, modes = gangs.costs, gangs.modes
     scale = by_gpu.MOVES[1] * float(costs.weight.sum()) / float(modes.capacity.sum())
     nothing = np.zeros((moments.size - 1, modes.capacity.size))
@@ -182,7 +226,7 @@ def _by_gpu_alone(gangs: GangsToPrice, moments: Floats) -> PricedGangs:
 
 
 def _stays(gangs: GangsToPrice, moments: Floats, least: Floats) -> tuple[Ints, Ints]:
-    """The cells in which a job may want to run: up to an end that costs more than it costs and pays."""
+    """Return the cells in which a job may want to run: up to an end above its present cost and payment."""
     costs, cells = gangs.costs, moments.size - 1
     soonest = costs.release + gangs.modes.alone
     alone = costs.weight * np.maximum(soonest - costs.counted, 0.0)
@@ -194,7 +238,10 @@ def _stays(gangs: GangsToPrice, moments: Floats, least: Floats) -> tuple[Ints, I
 
 
 def _finer(gangs: GangsToPrice, at: PricedGangs) -> PricedGangs | None:
-    """The same prices on halves of the cells in which more gangs want to run than fit; None where that is too much."""
+    """Return the same prices with crowded cells cut in halves; None if the cells would be too many.
+
+    A cell is crowded if more gangs want to run in it than fit.
+    """
     wanted = np.bincount(at.cell, weights=gangs.gang[at.job], minlength=at.lengths.size)
     split: Bools = (wanted > gangs.modes.capacity.sum()) & (at.lengths > SHORTEST * at.lengths.sum())
     if not split.any() or split.size + split.sum() > max(MOST_CELLS, min(at.first.size, ENDLESS)):
@@ -209,9 +256,9 @@ def _finer(gangs: GangsToPrice, at: PricedGangs) -> PricedGangs | None:
         return None
     finer = PricedGangs(moments, at.price[parent], first, start, np.zeros(int(start[-1])))
     job, cell = finer.job, parent[finer.cell]
-    known = cell < at.first[job] + np.diff(at.start)[job]
-    place = np.where(known, at.start[job] + cell - at.first[job], 0)
-    return PricedGangs(moments, finer.price, first, start, np.where(known, at.own[place], 0.0))
+    priced = cell < at.first[job] + np.diff(at.start)[job]
+    place = np.where(priced, at.start[job] + cell - at.first[job], 0)
+    return PricedGangs(moments, finer.price, first, start, np.where(priced, at.own[place], 0.0))
 
 
 # --- compiled ------------------------------------------------------------------------------------------------------------
@@ -219,22 +266,22 @@ def _finer(gangs: GangsToPrice, at: PricedGangs) -> PricedGangs | None:
 
 @njit(interpreted=False)
 def _respond(moments, price, first, start, own, gang, jobs, modes, used_gpu, used_own):  # type: ignore[no-untyped-def]
-    """(least cost and payment f64[n], the largest number met f64[n]); books GPU-seconds, and seconds in which jobs run."""
+    """Return least cost and payment, and the largest number met, f64[n]; book GPU-seconds and running times."""
     releases, weights, counts, gains, works, kind = jobs
     begin, gpu_type, rate, charge = modes
     types = price.shape[1]
     least, largest = np.empty(releases.size), np.empty(releases.size)
     for j in range(releases.size):
         a, b = begin[kind[j]], begin[kind[j] + 1]
-        mine = (gpu_type[a:b], rate[a:b], charge[a:b])
+        own_modes = (gpu_type[a:b], rate[a:b], charge[a:b])
         job = (releases[j], weights[j], counts[j], gains[j], works[j])
         f, cells = first[j], start[j + 1] - start[j]
         seen, used = np.empty((cells, types)), np.zeros((cells, types))
         for k in range(cells):
             for t in range(types):
                 seen[k, t] = price[f + k, t] + own[start[j] + k] / gang[j]
-        least[j], largest[j], end = cheapest(moments[f : f + cells + 1], seen, job, mine, False, np.inf, used)
-        cheapest(moments[f : f + cells + 1], seen, job, mine, False, end, used)
+        least[j], largest[j], end = cheapest(moments[f : f + cells + 1], seen, job, own_modes, False, np.inf, used)
+        cheapest(moments[f : f + cells + 1], seen, job, own_modes, False, end, used)
         for k in range(cells):
             used_gpu[f + k] += used[k]
             used_own[start[j] + k] = used[k].sum() / gang[j]
@@ -243,18 +290,18 @@ def _respond(moments, price, first, start, own, gang, jobs, modes, used_gpu, use
 
 @njit(interpreted=False)
 def _pack(begin, pair, size, own, units, taken):  # type: ignore[no-untyped-def]
-    """The most that gangs which fit together pay in every cell f64[C]; ``taken`` f64[P]: 1 for those, else 0."""
-    found = np.zeros(begin.size - 1)
+    """Return the most that gangs which fit together pay, f64[C]; ``taken`` f64[P] becomes 1 for those, else 0."""
+    most = np.zeros(begin.size - 1)
     take = np.zeros((np.diff(begin).max(), units + 1), dtype=np.bool_)
     best = np.zeros(units + 1)
-    for k in range(found.size):
+    for k in range(most.size):
         a, b = begin[k], begin[k + 1]
         wanted = 0
         for i in range(a, b):
             pays = own[pair[i]] > 0.0
             taken[pair[i]] = 1.0 if pays else 0.0
             wanted += size[i] if pays else 0
-            found[k] += own[pair[i]]
+            most[k] += own[pair[i]]
         if wanted <= units:
             continue
         best[:] = 0.0
@@ -268,15 +315,15 @@ def _pack(begin, pair, size, own, units, taken):  # type: ignore[no-untyped-def]
         for i in range(b - 1, a - 1, -1):
             taken[pair[i]] = 1.0 if take[i - a, c] else 0.0
             c -= size[i] if take[i - a, c] else 0
-        found[k] = best[units]
-    return found
+        most[k] = best[units]
+    return most
 
 
 @njit(interpreted=False)  # the compiler adds up in another order
 def _climb(moments, price, first, start, own, gang, jobs, modes, packing, capacity, length, most, steps):  # type: ignore[no-untyped-def]
-    """(largest value met, the prices there): steps along averages of the slopes, shorter where those were large."""
+    """Return the largest value met and the prices there; steps follow averages of slopes."""
     begin, pair, size, units = packing
-    best, kept_price, kept, price, own = -np.inf, price, own, price.copy(), own.copy()
+    best, kept_price, kept_own, price, own = -np.inf, price, own, price.copy(), own.copy()
     taken, speed, squares = np.zeros(own.size), np.zeros(own.size), np.zeros(own.size)
     gpu_speed, gpu_squares = np.zeros(price.shape), np.zeros(price.shape)
     for step in range(steps):
@@ -289,7 +336,7 @@ def _climb(moments, price, first, start, own, gang, jobs, modes, packing, capaci
                 worth[k] += price[k, t] * capacity[t]
             value -= worth[k] * (moments[k + 1] - moments[k])
         if value > best:
-            best, kept_price, kept = value, price.copy(), own.copy()
+            best, kept_price, kept_own = value, price.copy(), own.copy()
         calmer = most * (1.0 - step / steps)
         for j in range(first.size):
             for i in range(start[j], start[j + 1]):
@@ -300,7 +347,7 @@ def _climb(moments, price, first, start, own, gang, jobs, modes, packing, capaci
                 k, t = i // capacity.size, i % capacity.size
                 slope = used_gpu[k, t] / ((moments[k + 1] - moments[k]) * capacity[t]) - 1.0
                 price[k, t] = _step(price[k, t], slope, i, gpu_speed.reshape(-1), gpu_squares.reshape(-1), calmer)
-    return best, kept_price, kept
+    return best, kept_price, kept_own
 
 
 @njit
@@ -323,16 +370,34 @@ PRICE_BITS = 26  # of the largest price: as many as are worth their place in fil
     strong=True,
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Proof | None:
-    """The proof with the best prices found; None for no job, for very many, and where times are too far apart."""
+    """Return the proof with the best prices found; None for no job, for very many, and if times are too far apart.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    objective
+        Name of the objective.
+    schedule_class
+        Name of the class of schedules; the bound is the same for all its classes.
+    """
     if not 0 < instance.n <= MOST_JOBS:
         return None
     gangs = GangsToPrice(sum_costs(instance, objective), modes_of_gangs(instance))
-    found = best_priced_gangs(gangs)
-    return None if found is None else proof_of(gangs, found)
+    prices = best_priced_gangs(gangs)
+    return None if prices is None else proof_of(gangs, prices)
 
 
 def proof_of(gangs: GangsToPrice, found: PricedGangs) -> Proof | None:
-    """(bound, data) of any prices; None where numbers are too far apart for floats."""
+    """Return the bound and the data of any prices; None if numbers are too far apart for floats.
+
+    Parameters
+    ----------
+    gangs
+        The jobs.
+    found
+        Prices.
+    """
     rounded = Rounded(PricedTime(found.moments, found.price), PRICE_BITS, found.own)
     at = PricedGangs(rounded.at.moments, rounded.at.price, found.first, found.start, rounded.own_at)
     # integers as floats: exact sums, as far below 2**53

@@ -1,46 +1,47 @@
-"""The fast machine of a cluster with several GPU types: a price on a second of every type, whatever runs there.
+"""The fast machine of a cluster with several GPU types: a price for a second of every type, whatever runs there.
 
-Let job j have ``work_j`` units to do in its modes o (`optsched.bounds.modes`): a_o seconds a unit for n_o
-GPUs of the type t_o. For prices omega_t >= 0, with G_t GPUs of type t in the cluster,
+Let job j have ``work_j`` units to do in its modes o (`optsched.bounds.modes`): a_o seconds a unit for n_o GPUs of the
+type t_o. For prices omega_t >= 0, with G_t GPUs of type t in the cluster,
 
     v_j = work_j min_o omega_t(o) n_o a_o,     U = sum_t G_t omega_t,     p_j = v_j / U.
 
 **Theorem.** Completion times of a schedule on the cluster are those of a preemptive schedule on one unit-speed machine
 with works p_j.
-**Proof.** At every moment the parts of its modes that j takes do the work that it does then, and each unit of it costs
-v_j / work_j at least: omega_t n_o a second for 1 / a_o units. All jobs together pay for G_t GPUs of type t at most, hence
-at most U a second. So the machine that serves j with the share (what it pays) / U is never over-committed, and has served
-it for p_j seconds, at least, when its work is done. GPUs are counted for all jobs; nodes only forbid schedules.
+**Proof.** At every moment the parts of its modes that j takes do the work that it does at that moment, and each unit of
+it costs at least v_j / work_j: omega_t n_o a second for 1 / a_o units. All jobs together pay for at most G_t GPUs of
+type t, hence at most U a second. So the machine that serves j with the share (its payment) / U is never over-committed,
+and has served it for at least p_j seconds when its work is done. GPUs are counted for all jobs; nodes only forbid
+schedules.
 
 Equal prices and equal speeds give p_j = n_j d_j / G, the machine of `gang_machine` with threshold 1. Only ratios of
 prices count. Prices in certificates are integers; the grid of integers (`optsched.bounds.integer_grid`) rounds down only, so
-all is exact. C_j >= r_j + e_j with e_j the seconds of j's work at its fastest.
+that all is exact. C_j >= r_j + e_j with e_j the seconds of j's work at its fastest.
 
 **Reference**: for one type the virtual machine of Luo et al., INFOCOM 2025; prices and several types are derived here.
 
 **Makespan**: prices of GPU types and of jobs' own time, the dual of the fluid problem, from a moment on.
-**Problem**: jobs with modes (`optsched.bounds.modes`): a speed on each GPU type, copies, any number of GPUs, or partners on
-shared GPUs; preemption; C_max.
-**Bound**: for a moment t0 at which some job cannot be done yet, prices q_t >= 0 of a second of a GPU of type t and
-z_j >= 0 of a second of job j's own time (class ``forking``: z = 0),
+**Problem**: jobs with modes (`optsched.bounds.modes`): a speed on each GPU type, copies, any number of GPUs, or
+partners on shared GPUs; preemption; C_max.
+**Bound**: for a moment t0 at which some job cannot be done yet, prices q_t >= 0 of a second of a GPU of type t and z_j
+>= 0 of a second of job j's own time (class ``forking``: z = 0),
 
     t0 + sum_j left_j u_j / (sum_t G_t q_t + sum_j z_j),   u_j = min_o a_o (z_j + n_o q_t(o)),
 
-mode o of j taking a_o seconds a unit of work for n_o GPUs of type t(o). ``left_j`` is the work that is left at t0 whatever
-was done before: work_j for r_j >= t0, else ``work_j - (t0 - r_j) s_j`` where that is positive, s_j the fastest rate that
-the class allows.
-**Proof**: let L = C_max - t0 > 0 and y_jo the seconds, in parts, that j spends in its mode o after t0. They do its work:
-left_j <= sum_o y_jo / a_o (copies add up in both). ``sum n_o y_jo <= G_t L`` over all modes of type t, and one mode at a
-time: ``sum_o y_jo <= L``. Hence sum_j left_j u_j <= sum_jo u_j y_jo / a_o <= sum_jo y_jo (z_j + n_o q_t(o)) <= L (sum_j z_j
-+ sum_t G_t q_t).
-**Relations**: all q equal and z = 0 is `volume` (`optsched.bounds.one_machine`), one z alone is `alone`. For up to 100 jobs
-released together it is the optimum of Gavel's makespan LP, up to the rounding of prices; mixed gangs gain nothing in it
-(fluid limit).
+mode o of j taking a_o seconds a unit of work for n_o GPUs of type t(o). ``left_j`` is the least work that can be left
+at t0: work_j for r_j >= t0, else ``work_j - (t0 - r_j) s_j`` where that is positive, s_j the fastest rate that the
+class allows.
+**Proof**: let L = C_max - t0 > 0 and y_jo the seconds, in parts, that j spends in its mode o after t0. They do its
+work: left_j <= sum_o y_jo / a_o (copies add up in both). ``sum n_o y_jo <= G_t L`` over all modes of type t, and one
+mode at a time: ``sum_o y_jo <= L``. Hence sum_j left_j u_j <= sum_jo u_j y_jo / a_o <= sum_jo y_jo (z_j + n_o q_t(o))
+<= L (sum_j z_j + sum_t G_t q_t).
+**Relations**: all q equal and z = 0 is `volume` (`optsched.bounds.one_machine`), one z alone is `alone`. For up to 100
+jobs released together it is the optimum of Gavel's makespan LP, up to the rounding of prices; mixed gangs gain nothing
+in it (fluid limit).
 **Complexity**: few LPs with (K + 100) rows a mode for K kinds of jobs; O(n) modes each to set up and to verify.
 **Reference**: D. Narayanan et al., OSDI 2020 (the primal problem); the bound for all classes is derived here.
 
-**Primal** (Gavel's makespan LP, Narayanan et al., OSDI 2020; y_jo seconds that j spends in its mode o: a_o seconds a unit of
-work, n_o GPUs of the type t_o):
+**Primal** (Gavel's makespan LP, Narayanan et al., OSDI 2020; y_jo seconds that j spends in its mode o: a_o seconds a
+unit of work, n_o GPUs of the type t_o):
 
     min T   s.t.   sum_o y_jo / a_o >= work_j;   sum_o y_jo <= T;   sum_j,o: t_o = t n_o y_jo <= G_t T;   y >= 0.
 
@@ -48,8 +49,9 @@ work, n_o GPUs of the type t_o):
 
     max sum_j work_j u_j   s.t.   u_j <= a_o (z_j + n_o q_t(o));   sum_j z_j + sum_t G_t q_t <= 1;   all >= 0.
 
-Jobs of one kind share their u where they have no z; only the jobs that would take longest alone get a z of their own. Any
-q, z >= 0 are feasible after scaling: rounding costs a little value and no validity. Solved by HiGHS as scipy brings it.
+Jobs of one kind share their u if they have no z; only the jobs that would take longest alone get a z of their own. Any
+q, z >= 0 are feasible after scaling: rounding costs a little value and no validity. HiGHS solves it, in the version of
+scipy.
 """
 
 from __future__ import annotations
@@ -83,26 +85,52 @@ _STEPS = (1.0, 0.5, 0.2, 0.07, 0.02)  # of a search, in powers of two
 
 @dataclass(frozen=True, eq=False)
 class Priced(Relaxed):
-    """Jobs with modes, on machines by prices."""
+    """Jobs with modes, on machines by prices of GPU types."""
 
     modes: Modes
 
     def machines(self, value: Value, rounds: int = 1) -> Iterator[Machines]:
-        """That of the best prices found; once more in every round, where there are prices to choose."""
+        """Yield the machine of the best prices found; once more in every round, if there are prices to choose.
+
+        Parameters
+        ----------
+        value
+            Function from a machine to the bound that it gives, roughly.
+        rounds
+            Number of searches.
+        """
         for _ in range(rounds if len(self.modes.types) > 1 else 1):
             yield (self.at(best_prices(self.modes, lambda prices: value(self.at(prices)))),)
 
     def ways(self) -> list[tuple[Modes, dict[str, Any]]]:
-        """(modes, what else a certificate says) for bounds that need no machine."""
+        """Return (modes, further facts of a certificate) for bounds that need no machine."""
         return [(self.modes, {})]
 
     def at(self, prices: TypePrices) -> FastMachine:
-        """The machine at some prices."""
+        """Return the machine at given prices.
+
+        Parameters
+        ----------
+        prices
+            Price of every GPU type.
+        """
         return machine_at(self.modes, prices, self.alone, dict)
 
 
 def machine_at(modes: Modes, prices: TypePrices, alone: Floats, more: Callable[[], dict[str, Any]]) -> FastMachine:
-    """The machine of modes at some prices; ``more``: what else a certificate says."""
+    """Return the machine of modes at given prices.
+
+    Parameters
+    ----------
+    modes
+        Modes of the jobs.
+    prices
+        Price of every GPU type.
+    alone
+        Least seconds that every job takes, f64[n].
+    more
+        Function that returns what a certificate states in addition to the prices.
+    """
     return FastMachine(
         release=modes.release,
         seconds=rough_costs(modes, prices),
@@ -115,18 +143,46 @@ def machine_at(modes: Modes, prices: TypePrices, alone: Floats, more: Callable[[
 
 
 def rough_costs(modes: Modes, prices: TypePrices) -> Floats:
-    """``v_j`` in floats, f64[n]."""
+    """Return ``v_j`` in floats, f64[n].
+
+    Parameters
+    ----------
+    modes
+        Modes of the jobs.
+    prices
+        Price of every GPU type.
+    """
     unit = modes.least(modes.gpu_seconds * np.array(prices, dtype=np.float64)[modes.gpu_type])
     return np.asarray(modes.work * unit[modes.kind], dtype=np.float64)
 
 
 def total_price(modes: Modes, prices: TypePrices) -> int:
-    """U, the price of all GPUs."""
+    """Return U, the price of all GPUs.
+
+    Parameters
+    ----------
+    modes
+        Modes of the jobs, with the GPUs of every type.
+    prices
+        Price of every GPU type.
+    """
     return sum(price * count for price, count in zip(prices, modes.capacity.tolist(), strict=True))
 
 
 def unit_cost(modes: Modes, kind: int, prices: TypePrices, own: int = 0) -> Fraction:
-    """``min_o a_o (own + n_o omega)`` of a kind, exactly: its GPUs, and its own seconds at the price ``own``."""
+    """Return ``min_o a_o (own + n_o omega)`` of a kind, exactly: the cost of a unit of its work.
+
+    Parameters
+    ----------
+    modes
+        Modes of the jobs.
+    kind
+        Index of the kind.
+    prices
+        Price of every GPU type.
+    own
+        Price of a second of the job's own time.
+    """
     return min(seconds * (own + gpus * prices[t]) for t, seconds, gpus in modes.by_kind[kind])
 
 
@@ -146,7 +202,13 @@ def _ticks(modes: Modes, prices: TypePrices, exponent: int) -> Ints:
 
 
 def price_bits(modes: Modes) -> int:
-    """Bits of the largest price: what is not paid for exactly is lost to the bound, and so is time on a coarse grid."""
+    """Return the bits of the largest price: a compromise between rounding of prices and a coarse grid of time.
+
+    Parameters
+    ----------
+    modes
+        Modes of the jobs.
+    """
     if not modes.work.size:
         return FEWEST_BITS
     by_gangs = modes.least(modes.gpu_seconds) / modes.gang
@@ -156,7 +218,15 @@ def price_bits(modes: Modes) -> int:
 
 
 def whole_prices(prices: Floats, bits: int) -> TypePrices | None:
-    """The prices as integers up to ``2**bits`` without a common divisor; None when there is none above 0."""
+    """Return prices as integers up to ``2**bits`` without a common divisor; None if no price is above 0.
+
+    Parameters
+    ----------
+    prices
+        Price of every GPU type, f64[T].
+    bits
+        Bits of the largest price.
+    """
     largest = float(prices.max(initial=0.0))
     if not 0 < largest < math.inf:
         return None
@@ -166,7 +236,13 @@ def whole_prices(prices: Floats, bits: int) -> TypePrices | None:
 
 
 def first_prices(modes: Modes) -> list[TypePrices]:
-    """Where searches start: equal prices, mean speeds, mean relative speeds, fluid prices of all work."""
+    """Return prices from which searches start: equal, mean speeds, mean relative speeds, and fluid prices of all work.
+
+    Parameters
+    ----------
+    modes
+        Modes of the jobs.
+    """
     starts = [np.ones(len(modes.types))]
     if modes.work.size and len(modes.types) > 1:
         speed = np.zeros((len(modes.by_kind), len(modes.types)))
@@ -184,9 +260,18 @@ def first_prices(modes: Modes) -> list[TypePrices]:
 def fluid_prices(
     modes: Modes, kind_work: Floats, own_kind: Ints | None = None, own_work: Floats | None = None
 ) -> tuple[Floats, Floats]:
-    """(q f64[T], z f64[m]) for ``kind_work`` f64[K] units of work by kind, beside m jobs with prices of their own.
+    """Return the prices (q f64[T], z f64[m]) of the fluid problem; all ones and zeros if HiGHS gives up.
 
-    ``own_kind`` i64[m] and ``own_work`` f64[m] are their kinds and works. All ones and zeros where HiGHS gives up.
+    Parameters
+    ----------
+    modes
+        Modes of the jobs.
+    kind_work
+        Units of work by kind, f64[K], of jobs without prices of their own.
+    own_kind
+        Kinds of m jobs with prices of their own, i64[m].
+    own_work
+        Units of work of these jobs, f64[m].
     """
     from scipy.optimize import linprog  # imported where it is used: it takes longer than most runs
     from scipy.sparse import csr_array
@@ -215,38 +300,46 @@ def fluid_prices(
     gain = np.concatenate([np.zeros(types + own), seconds / max(float(seconds.max(initial=0.0)), 1e-300)])
     limit = np.zeros(row.size + 1)
     limit[-1] = 1.0
-    found = linprog(-gain, A_ub=matrix, b_ub=limit, bounds=(0, None), method="highs")
-    if found.x is None:
+    solution = linprog(-gain, A_ub=matrix, b_ub=limit, bounds=(0, None), method="highs")
+    if solution.x is None:
         return np.ones(types), np.zeros(own)
-    return np.maximum(found.x[:types], 0.0), np.maximum(found.x[types : types + own], 0.0)
+    return np.maximum(solution.x[:types], 0.0), np.maximum(solution.x[types : types + own], 0.0)
 
 
 def best_prices(modes: Modes, value: Callable[[TypePrices], float]) -> TypePrices:
-    """Prices with a large ``value``: the best start, then one price at a time up and down by smaller and smaller factors.
+    """Return prices with a large ``value``.
 
-    Any prices give a bound; the search only decides how good it is. Deterministic; at most `_TRIES` evaluations.
+    The search begins with the best start and moves one price at a time up and down by smaller and smaller factors. Any
+    prices give a bound: the search only decides how good it is. It is deterministic, with at most `_TRIES` evaluations.
+
+    Parameters
+    ----------
+    modes
+        Modes of the jobs.
+    value
+        Function from prices to the bound that they give, roughly.
     """
     if len(modes.types) == 1:
         return (1,)
     left, bits = max(4, min(_TRIES, _TRIED_WORK // max(1, modes.work.size))), price_bits(modes)
-    known: dict[TypePrices, float] = {}
+    values: dict[TypePrices, float] = {}
 
     def judged(prices: TypePrices) -> float:
-        if prices not in known:
-            known[prices] = value(prices)
-        return known[prices]
+        if prices not in values:
+            values[prices] = value(prices)
+        return values[prices]
 
     best = max(first_prices(modes), key=judged)
     for step in _STEPS:
         improved = True
-        while improved and len(known) < left:
+        while improved and len(values) < left:
             improved = False
             for t in range(len(best)):
                 for factor in (2.0**step, 2.0**-step):
                     changed = np.array(best, dtype=np.float64)
                     changed[t] *= factor
                     rival = whole_prices(changed, bits)
-                    if rival is not None and len(known) < left and judged(rival) > judged(best):
+                    if rival is not None and len(values) < left and judged(rival) > judged(best):
                         best, improved = rival, True
     return best
 
@@ -259,7 +352,7 @@ ROUNDS = 4  # of (moment, prices)
 
 
 class Dual(NamedTuple):
-    """t0, q, and for some jobs (positions) z_j > 0."""
+    """A dual solution: t0, q, and z_j > 0 for some jobs, by position."""
 
     moment: float
     prices: TypePrices
@@ -267,9 +360,19 @@ class Dual(NamedTuple):
 
 
 def makespan(relaxed: Priced, objective: str) -> Proof:
-    """The best moment and prices found; data: them, charges, and the prices of single jobs' time."""
-    found = [(_value(modes, dual), modes, dual, more) for modes, more in relaxed.ways() for dual in _candidates(modes)]
-    value, modes, dual, more = max(found, key=lambda each: each[0])
+    """Return the proof with the best moment and prices found.
+
+    Its data are these, charges, and the prices of single jobs' time.
+
+    Parameters
+    ----------
+    relaxed
+        The relaxed instance.
+    objective
+        Name of the objective.
+    """
+    proofs = [(_value(modes, dual), modes, dual, more) for modes, more in relaxed.ways() for dual in _candidates(modes)]
+    value, modes, dual, more = max(proofs, key=lambda proof: proof[0])
     own = {relaxed.instance.ids[j]: price for j, price in dual.own.items()}
     prices = dict(zip(modes.types, dual.prices, strict=True))
     return value, {"moment": ratio_text(Fraction(dual.moment)), "prices": prices, "own_prices": own, **more}
@@ -282,17 +385,17 @@ def _candidates(modes: Modes) -> list[Dual]:
     # the release of the job that ends last if none waits, and the last release of all.
     pace = np.array([float(seconds) for seconds in modes.fewest_seconds])[modes.kind]
     critical = float(modes.release[np.argmax(modes.release + modes.work * pace)])
-    found = {moment: _dual_at(modes, moment, pace) for moment in {critical, float(modes.release.max())}}
+    duals = {moment: _dual_at(modes, moment, pace) for moment in {critical, float(modes.release.max())}}
     moment = float(modes.release.min())
     for _ in range(ROUNDS):
-        if moment in found:
+        if moment in duals:
             break
-        found[moment] = dual = _dual_at(modes, moment, pace)
+        duals[moment] = dual = _dual_at(modes, moment, pace)
         order = np.argsort(modes.release, kind="stable")
         cost = rough_costs(modes, dual.prices)[order] / max(total_price(modes, dual.prices), 1)
         release = modes.release[order]
         moment = float(release[np.argmax(release + np.cumsum(cost[::-1])[::-1])])
-    return list(found.values())
+    return list(duals.values())
 
 
 def _dual_at(modes: Modes, moment: float, pace: Floats) -> Dual:
@@ -317,15 +420,15 @@ def _value(modes: Modes, dual: Dual) -> Fraction:
     whole = came & ~single
     unit = [unit_cost(modes, kind, dual.prices) for kind in range(len(modes.by_kind))]
     worth = sum((unit[k] * exact_sum(modes.work[whole & (modes.kind == k)]) for k in range(len(unit))), Fraction(0))
-    some = bool(whole.any())
+    any_left = bool(whole.any())
     for j in np.flatnonzero(~whole).tolist():
         kind, left = int(modes.kind[j]), Fraction(float(modes.work[j]))
         if not came[j]:
             left -= (moment - Fraction(float(modes.release[j]))) / alone[kind]
         if left > 0:
             worth += left * unit_cost(modes, kind, dual.prices, dual.own.get(j, 0))
-            some = True
-    return moment + worth / (total_price(modes, dual.prices) + sum(dual.own.values())) if some else Fraction(0)
+            any_left = True
+    return moment + worth / (total_price(modes, dual.prices) + sum(dual.own.values())) if any_left else Fraction(0)
 
 
 STATEMENT = "a moment plus the work left, GPUs and own time at prices"
@@ -336,7 +439,21 @@ theorem(Theorem("makespan", (MAKESPAN,), STATEMENT, makespan, modes=True))
 
 
 def typed(instance: Instance, schedule_class: str) -> Priced | None:
-    """Gangs where prices say more than the bounds for alike GPUs; forked jobs, of which there are no others."""
+    """Return the relaxation by prices for forked jobs, and for gangs whose speed depends on GPU types.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    schedule_class
+        Name of the class of schedules.
+
+    Returns
+    -------
+    Priced | None
+        The relaxed instance; None for gangs on one GPU type, or whose speeds do not depend on types: the bounds for
+        alike GPUs say as much. For forked jobs there are no other bounds.
+    """
     if CLASSES.get(schedule_class).copies:
         [(modes, _)] = modes_for(instance, schedule_class)
         return Priced(instance, modes.alone, modes)

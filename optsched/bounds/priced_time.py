@@ -1,28 +1,30 @@
 """Prices of GPUs over time, by type: each job pays for the GPUs that it takes, and ends when that is best for it.
 
-**Problem**: every class of schedules of jobs that run as gangs, alone or sharing GPUs, in copies or on any number of GPUs
-(`optsched.bounds.modes`, `shared_machine`), and of jobs with tasks | sum w_j C_j, sum w_j (C_j - r_j),
-sum w_j max(C_j - d_j, 0), and the unweighted forms; and, from above, max sum w_j N_j / (C_j - r_j), whose negative is such a
+**Problem**: every class of schedules of jobs that run as gangs, alone or sharing GPUs, in copies or on any number of
+GPUs (`optsched.bounds.modes`, `shared_machine`), and of jobs with tasks | sum w_j C_j, sum w_j (C_j - r_j), sum w_j
+max(C_j - d_j, 0), and the unweighted forms; and, from above, max sum w_j N_j / (C_j - r_j), whose negative is such a
 sum.
-**Bound**: cut time into C cells. For any prices omega_kt >= 0 of a second of a GPU of type t in cell k, 0 after the last,
+**Bound**: cut time into C cells. For any prices omega_kt >= 0 of a second of a GPU of type t in cell k, 0 after the
+last,
 
     sum_j m_j - sum_kt G_t length_k omega_kt,      m_j = min over all ways to run j alone of [ f_j(C_j) + what it pays ],
 
 f_j the job's part of the objective; in a second of cell k in a mode with m GPUs of type t it pays m omega_kt.
-**Proof**: take any schedule. At every moment its jobs can be given parts of their modes that do the work done then and
-pay for at most G_t GPUs of every type t (these show it class by class), so all payments together are at most
-sum_kt G_t length_k omega_kt. Each job, with these parts, is run in a way of its own with the end C_j: its cost and its
-payment are m_j at least. Add up. Preemption is not needed and not excluded.
-**Tasks**: GPUs and network interfaces take the place of the types. A job computes and sends in turns, and pays for both as
-on average, less what turns may save where prices change (proof: `task_times`).
-**What m_j is**: for an end C the job buys the cheapest work of all moments of [r_j, C]: modes of different speed in one
-moment count by what the faster one costs more for what it does more (the lower hull of cost over speed). With C this
-falls piecewise linearly, f_j has one kink, or is concave (of utility): the minimum is at a breakpoint.
-**Relations**: omega = 0 is `alone` with the best type of every job. Where `mean_busy_time`
-lets the whole cluster be one machine, this keeps types apart, and knows that a job that runs at full speed is alone on its
-GPUs. It sees no gang sizes beside their sums, as all bounds here but those with thresholds (`gang_machine`).
+**Proof**: take any schedule. At every moment its jobs can be given parts of their modes that do the work done at that
+moment and pay for at most G_t GPUs of every type t (each class shows this), so that all payments together are at most
+sum_kt G_t length_k omega_kt. Each job, with these parts, runs in one of its ways with the end C_j: its cost and its
+payment are at least m_j. Add up. Preemption is neither needed nor excluded.
+**Tasks**: GPUs and network interfaces take the place of the types. A job computes and sends in turns, and pays for both
+as on average, less the savings of turns where prices change (proof: `task_times`).
+**Computation of m_j**: for an end C the job buys the cheapest work of all moments of [r_j, C]. Modes of different speed
+in one moment count by the additional cost of the faster one over its additional work (the lower hull of cost over
+speed). In C this falls piecewise linearly, and f_j has one kink, or is concave (for utility): the minimum is at a
+breakpoint.
+**Relations**: omega = 0 is `alone` with the best type of every job. `mean_busy_time` lets the whole cluster be one
+machine; this bound keeps types apart, and knows that a job that runs at full speed is alone on its GPUs. It sees no
+gang sizes except in their sums, as all bounds here except those with thresholds (`gang_machine`).
 **Method**: projected ascent on the prices (`priced_time_search`). Certificates hold the minima m_j, rounded down; the
-verifier holds each against every moment at which the job may end, in fractions.
+verifier compares each with every moment at which the job may end, in fractions.
 **Guarantee** none. **Complexity** O(n C T) a step, at most a thousand of them; for 16 to 512 jobs.
 **Reference**: Lagrangian duality; Dyer and Wolsey, Discrete Appl. Math. 26 (1990), for one machine.
 """
@@ -60,31 +62,54 @@ SAFE, SAFE_TIME = 2.0**-30, 2.0**-44
     statement="jobs pay for GPUs by type and time",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Proof | None:
-    """The proof with the best prices found; data: moments, prices, what every job says, charges if GPUs are shared.
+    """Return the proof with the best prices found.
 
-    None for few and for very many jobs, and where prices gain nothing.
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    objective
+        Name of the objective.
+    schedule_class
+        Name of the class of schedules.
+
+    Returns
+    -------
+    Proof | None
+        The value, and as data moments, prices, the minimum of every job, and charges if GPUs are shared. None for few
+        and for very many jobs, and if prices gain nothing.
     """
     if not FEWEST_JOBS <= instance.n <= MOST_JOBS:
         return None
     costs = _costs(instance, objective, schedule_class)
     if objective == UTILITY and not bool((costs.duration > 0).all()):
         return None
-    found = (
+    proofs = (
         _proof(costs, way, priced)
         for way in modes_for(instance, schedule_class)
         if (priced := best_priced_time(costs, way[0])) is not None
     )
     sign = -1 if objective == UTILITY else 1
-    return max(filter(None, found), key=lambda proof: sign * proof[0], default=None)
+    return max(filter(None, proofs), key=lambda proof: sign * proof[0], default=None)
 
 
 def priced_certificate(
     instance: Instance, objective: str, schedule_class: str, moments: Floats, price: Floats
 ) -> Certificate | None:
-    """What prices that somebody else has found prove, e.g. the duals of an LP; None where they prove nothing.
+    """Return the certificate of given prices, for example the duals of an LP; None if they prove nothing.
 
-    ``moments`` f64[C + 1] s, rising, the first no later than the first arrival; ``price`` f64[C, T] of a second of a GPU of
-    every type, in the order of `optsched.bounds.modes.Modes.types`.
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    objective
+        Name of the objective.
+    schedule_class
+        Name of the class of schedules.
+    moments
+        Ends of the cells in seconds, rising, the first no later than the first arrival, f64[C + 1].
+    price
+        Price of a second of a GPU of every type, in the order of `optsched.bounds.modes.Modes.types`, f64[C, T].
     """
     way = modes_for(instance, schedule_class)[0]
     proof = _proof(_costs(instance, objective, schedule_class), way, PricedTime(moments, price))
@@ -96,7 +121,7 @@ def _costs(instance: Instance, objective: str, schedule_class: str) -> SumCosts:
 
 
 def _proof(costs: SumCosts, way: tuple[Modes, dict[str, Any]], priced: PricedTime) -> Proof | None:
-    """What prices prove; None where numbers are too far apart for floats."""
+    """Return the proof by prices; None if numbers are too far apart for floats."""
     modes, more = way
     rounded = Rounded(priced)
     proof = rounded.proof(costs, modes, responses(costs, modes, rounded.at), rounded.moments.size)
@@ -106,9 +131,23 @@ def _proof(costs: SumCosts, way: tuple[Modes, dict[str, Any]], priced: PricedTim
 
 
 class Rounded:
-    """Prices over time as a certificate states them, in integers over powers of two; ``at``, ``own_at``: what these are.
+    """Prices over time as a certificate states them: integers over powers of two.
 
-    ``own`` f64[P]: prices of running jobs beside those of GPUs, in the same unit (`optsched.bounds.priced_gangs`).
+    Parameters
+    ----------
+    priced
+        Prices of GPUs.
+    bits
+        Bits of the largest price.
+    own
+        Prices of running jobs in the same unit, in addition to those of GPUs (`optsched.bounds.priced_gangs`), f64[P].
+
+    Attributes
+    ----------
+    at
+        The rounded prices of GPUs as floats.
+    own_at
+        The rounded prices of running jobs as floats.
     """
 
     def __init__(self, priced: PricedTime, bits: int = PRICE_BITS, own: Floats | None = None) -> None:
@@ -120,7 +159,13 @@ class Rounded:
         self.own_at = floats(self.own, self.price_bits)
 
     def data(self, modes: Modes) -> dict[str, Any]:
-        """Moments and prices by type."""
+        """Return moments and prices by type, as a certificate states them.
+
+        Parameters
+        ----------
+        modes
+            Modes of the jobs.
+        """
         prices = {gpu: self.prices[:, t].tolist() for t, gpu in enumerate(modes.types)}
         data = {"moments": self.moments.tolist(), "moment_exponent": self.moment_bits}
         return data | {"prices": prices, "price_exponent": self.price_bits}
@@ -128,10 +173,20 @@ class Rounded:
     def proof(
         self, costs: SumCosts, modes: Modes, response: tuple[Floats, Floats], many: int, own_paid: Any = 0
     ) -> Proof | None:
-        """(bound, data), where jobs cost and pay, and meet numbers, as in ``response``; None where floats do not do it.
+        """Return the bound and its data; None if floats are not exact enough.
 
-        ``many``: minima that are added up keep so many numbers apart. ``own_paid`` object[C]: what running jobs pay a second
-        at most, in units of the prices.
+        Parameters
+        ----------
+        costs
+            Costs of the jobs.
+        modes
+            Modes of the jobs.
+        response
+            Least cost and payment of every job, and the largest number met on the way, f64[n] each.
+        many
+            Number of minima that are added up; it decides how many bits each of them keeps.
+        own_paid
+            Most that running jobs pay a second by prices of their own in every cell, in units of the prices, object[C].
         """
         least, largest = response
         if not np.isfinite(least + largest).all():
@@ -147,12 +202,28 @@ class Rounded:
 
 
 def integers(values: Floats, bits: int) -> tuple[Any, int]:
-    """(floor(values * 2**e), e), with so many bits for the largest."""
+    """Return floor(values * 2**e) and e, with a given number of bits for the largest value.
+
+    Parameters
+    ----------
+    values
+        Numbers, f64[...].
+    bits
+        Bits of the largest.
+    """
     exponent = bits - math.frexp(float(np.abs(values).max(initial=0.0)))[1]
     return np.floor(np.ldexp(values, exponent)).astype(np.int64), exponent
 
 
 def floats(values: Any, exponent: int) -> Floats:
-    """What integers over ``2**exponent`` are."""
-    found: Floats = np.ldexp(values.astype(np.float64), -exponent)
-    return found
+    """Return the floats that integers over ``2**exponent`` stand for.
+
+    Parameters
+    ----------
+    values
+        Integers, i64[...].
+    exponent
+        Exponent of the denominator.
+    """
+    numbers: Floats = np.ldexp(values.astype(np.float64), -exponent)
+    return numbers

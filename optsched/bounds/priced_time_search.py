@@ -1,6 +1,7 @@
-"""A search for prices of GPUs over time: what every job does at given prices, and projected ascent on the prices.
+"""A search for prices of GPUs over time: the response of every job to given prices, and projected ascent on the prices.
 
-Floats only: the search decides how good the bound of `optsched.bounds.priced_time` is, never whether it holds.
+It computes in floats only: the search decides how good the bound of `optsched.bounds.priced_time` is, never whether it
+holds.
 """
 
 from __future__ import annotations
@@ -25,7 +26,15 @@ LONGER = 1.25  # the prices reach so much farther than the machine is busy
 
 @dataclass(frozen=True, eq=False)
 class PricedTime:
-    """``moments`` f64[C + 1] s, rising; ``price`` f64[C, T]: cost of a second of a GPU, from one to the next. Then 0."""
+    """Prices of GPUs over C cells of time; after the last cell they are 0.
+
+    Attributes
+    ----------
+    moments
+        Ends of the cells in seconds, rising, f64[C + 1].
+    price
+        Price of a second of a GPU by type in every cell, f64[C, T].
+    """
 
     moments: Floats
     price: Floats
@@ -37,32 +46,70 @@ class PricedTime:
 
 
 def responses(costs: SumCosts, modes: Modes, priced: PricedTime) -> tuple[Floats, Floats]:
-    """(least cost and payment f64[n], the largest number met on the way f64[n])."""
+    """Return the least cost and payment of every job, and the largest number met on the way, f64[n] each.
+
+    Parameters
+    ----------
+    costs
+        Costs of the jobs.
+    modes
+        Modes of the jobs.
+    priced
+        Prices of GPUs.
+    """
     given = job_arrays(costs, modes), mode_arrays(modes), modes.adds, turn_arrays(modes)
     least, largest, _ = respond(priced.moments, priced.price, *given)
     return least, largest
 
 
 def job_arrays(costs: SumCosts, modes: Modes) -> tuple[Floats, Floats, Floats, Floats, Floats, Ints]:
-    """(release, weight, counted, gain, work, kind) of the jobs, for compiled code."""
+    """Return the jobs as arrays for compiled code: (release, weight, counted, gain, work, kind), [n] each.
+
+    Parameters
+    ----------
+    costs
+        Costs of the jobs.
+    modes
+        Modes of the jobs.
+    """
     # copies: the compiler makes another version of its code for arrays that may not be written
     given = (costs.release, costs.weight, costs.counted, costs.gain, modes.work)
-    release, weight, counted, gain, work = (each.copy() for each in given)
+    release, weight, counted, gain, work = (array.copy() for array in given)
     return release, weight, counted, gain, work, modes.kind.copy()
 
 
 def mode_arrays(modes: Modes) -> tuple[Ints, Ints, Floats, Floats]:
-    """(start, gpu_type, rate, gpus) of the modes, for compiled code."""
+    """Return the modes as arrays for compiled code: (start, gpu_type, rate, gpus).
+
+    Parameters
+    ----------
+    modes
+        Modes of the jobs.
+    """
     return modes.start, modes.gpu_type, modes.rate, modes.gpus
 
 
 def turn_arrays(modes: Modes) -> tuple[Floats, Floats] | None:
-    """(taken, bends), for compiled code; None: no turns."""
+    """Return the turns as arrays for compiled code: (taken, bends); None if there are no turns.
+
+    Parameters
+    ----------
+    modes
+        Modes of the jobs.
+    """
     return None if modes.turns is None else (modes.turns.taken, modes.turns.bends)
 
 
 def best_priced_time(costs: SumCosts, modes: Modes) -> PricedTime | None:
-    """Prices with a large bound; None where there is too much to look at, or where no price helps."""
+    """Return prices with a large bound; None if the search would be too large, or if no price helps.
+
+    Parameters
+    ----------
+    costs
+        Costs of the jobs.
+    modes
+        Modes of the jobs.
+    """
     count = int((modes.start[1:] - modes.start[:-1])[modes.kind].sum())
     steps = min(EFFORT // max(count * CELLS, 1), MOST_STEPS)
     if steps < FEWEST_STEPS:
@@ -84,14 +131,29 @@ def best_priced_time(costs: SumCosts, modes: Modes) -> PricedTime | None:
     tried = [ascent(moments, nothing, *given, part * scale, TRIAL) for part in MOVES]
     (value, price), part = max(zip(tried, MOVES, strict=True), key=lambda pair: pair[0][0])
     for slower, share in ((1.0, 2), (0.3, 3), (0.1, 6)):
-        rival, found = ascent(moments, price, *given, slower * part * scale, steps // share)
+        rival, rival_price = ascent(moments, price, *given, slower * part * scale, steps // share)
         if rival > value:
-            value, price = rival, found
+            value, price = rival, rival_price
     return PricedTime(moments, price) if price.any() and np.isfinite(price).all() else None
 
 
 def equal_cells(costs: SumCosts, modes: Modes) -> Floats | None:
-    """Moments of cells of equal length, multiples of a power of two, for as long as there may be a queue; None: too far."""
+    """Return the ends of cells of equal length, in seconds, for as long as there may be a queue.
+
+    They are multiples of a power of two.
+
+    Parameters
+    ----------
+    costs
+        Costs of the jobs.
+    modes
+        Modes of the jobs.
+
+    Returns
+    -------
+    Floats | None
+        Ends of the cells, f64[C + 1]; None if the times are too far from the clock's zero.
+    """
     first, last = float(costs.release.min()), float(costs.release.max())
     busy = modes.busy
     length = (max(last - first, busy) + busy / 2) * LONGER / CELLS
@@ -110,24 +172,69 @@ INTERPRETED = 20_000  # cells of all jobs: some tenths of a second as Python
 
 @njit(interpreted=False)  # hundreds of thousands of steps; and the compiler adds up in another order
 def ascent(moments, price, jobs, modes, adds, turns, capacity, move, steps):  # type: ignore[no-untyped-def]
-    """(largest value met, the prices there): steps along the slopes, shorter where those before were large (AdaGrad)."""
-    best, kept = -np.inf, price
+    """Return the largest value met and the prices there.
+
+    Steps follow slopes, and are shorter where earlier slopes were large (AdaGrad).
+
+    Parameters
+    ----------
+    moments
+        Ends of the cells in seconds, f64[C + 1].
+    price
+        Prices from which it starts, f64[C, T].
+    jobs
+        Arrays of `job_arrays`.
+    modes
+        Arrays of `mode_arrays`.
+    adds
+        Whether a job takes all its modes at once.
+    turns
+        Arrays of `turn_arrays`, or None.
+    capacity
+        GPUs of every type, f64[T].
+    move
+        Size of the first step.
+    steps
+        Number of steps.
+    """
+    best, best_price = -np.inf, price
     room = (moments[1:] - moments[:-1]).reshape(-1, 1) * capacity
     squares = np.full(price.shape, 1e-12)
     for _ in range(steps):
         least, _, used = respond(moments, price, jobs, modes, adds, turns)
         value = least.sum() - (price * room).sum()
         if value > best:
-            best, kept = value, price
+            best, best_price = value, price
         slope = (used - room) / room
         squares += slope * slope
         price = np.maximum(price + move * slope / np.sqrt(squares), 0.0)
-    return best, kept
+    return best, best_price
 
 
 @njit(interpreted=lambda moments, price, jobs, *_: price.size * jobs[0].size <= INTERPRETED)
 def respond(moments, price, jobs, modes, adds, turns):  # type: ignore[no-untyped-def]
-    """(least cost and payment f64[n], the largest number met f64[n], GPU-seconds paid for f64[C, T])."""
+    """Return the response of every job to prices.
+
+    Parameters
+    ----------
+    moments
+        Ends of the cells in seconds, f64[C + 1].
+    price
+        Price of a second of a GPU, f64[C, T].
+    jobs
+        Arrays of `job_arrays`.
+    modes
+        Arrays of `mode_arrays`.
+    adds
+        Whether a job takes all its modes at once.
+    turns
+        Arrays of `turn_arrays`, or None.
+
+    Returns
+    -------
+    tuple
+        Least cost and payment, f64[n]; largest number met, f64[n]; GPU-seconds paid for, f64[C, T].
+    """
     releases, weights, counts, gains, works, kind = jobs
     start, gpu_type, rate, charge = modes
     least, largest, used = np.empty(releases.size), np.empty(releases.size), np.zeros(price.shape)
@@ -151,7 +258,7 @@ def respond(moments, price, jobs, modes, adds, turns):  # type: ignore[no-untype
 
 @njit
 def _saved(moments, price, release, bends, used):  # type: ignore[no-untyped-def]
-    """What turns of a job save at most where prices change after its release; books that as paid less, and more."""
+    """Return the most that turns of a job save where prices change after its release, and book the change."""
     cells, types = price.shape
     saved = 0.0
     for k in range(cells):
@@ -173,7 +280,7 @@ def _saved(moments, price, release, bends, used):  # type: ignore[no-untyped-def
 
 @njit
 def _cost(job, end):  # type: ignore[no-untyped-def]
-    """What the job costs that ends then; rises with the end."""
+    """Return the cost of a job that ends at ``end``; it rises with the end."""
     release, weight, counted, gain, _ = job
     cost = weight * max(end - counted, 0.0)
     if gain > 0.0:
@@ -183,10 +290,34 @@ def _cost(job, end):  # type: ignore[no-untyped-def]
 
 @njit
 def cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no-untyped-def]
-    """(least cost and payment, largest number met, the end at which it is least); books GPU-seconds if ends ``until`` then.
+    """Return the cheapest way of a job to end; book its GPU-seconds if the end is given.
 
-    The work that is done so far is kept in pieces by rising price of a unit; what is not done yet is the dearest. A longer
-    stay exchanges the dearest for cheaper work of the new moments: between two breakpoints all is linear.
+    Parameters
+    ----------
+    moments
+        Ends of the cells in seconds, f64[C + 1].
+    price
+        Price of a second of a GPU, f64[C, T].
+    job
+        The job's release, weight, counted, gain and work.
+    modes
+        GPU type, rate and GPUs of each of its modes, [O].
+    adds
+        Whether it takes all its modes at once.
+    until
+        End of the job in seconds, for which GPU-seconds are booked; inf for the best end.
+    used
+        Output: GPU-seconds, f64[C, T].
+
+    Returns
+    -------
+    tuple
+        Least cost and payment; largest number met; the end at which cost and payment are least.
+
+    Notes
+    -----
+    The work that is done so far is kept in pieces by rising price of a unit; work that is not done yet is the dearest.
+    A longer stay exchanges the dearest for cheaper work of the new moments: between two breakpoints all is linear.
     """
     release, _, counted, _, work = job
     cells, most = price.shape[0], modes[1].size
@@ -251,7 +382,7 @@ def cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no-
 
 @njit
 def _book(used, modes, source, target, seconds):  # type: ignore[no-untyped-def]
-    """GPU-seconds of a step from one mode (-1: none) to another."""
+    """Book the GPU-seconds of a step from one mode (-1: none) to another."""
     gpu_type, _, charge = modes
     used[gpu_type[target]] += seconds * charge[target]
     if source >= 0:
@@ -260,7 +391,7 @@ def _book(used, modes, source, target, seconds):  # type: ignore[no-untyped-def]
 
 @njit
 def _sorted_in(unit, amount, step_of, cell_of, pieces, piece):  # type: ignore[no-untyped-def]
-    """One more piece of work, behind those that are no dearer."""
+    """Insert one more piece of work behind those that are no dearer."""
     place = pieces
     while place > 0 and unit[place - 1] > piece[0]:
         unit[place], amount[place] = unit[place - 1], amount[place - 1]
@@ -272,7 +403,7 @@ def _sorted_in(unit, amount, step_of, cell_of, pieces, piece):  # type: ignore[n
 
 @njit
 def _steps(price, modes, adds, steps, source, target):  # type: ignore[no-untyped-def]
-    """How many steps the cheapest way to higher and higher rates has at these prices; each from one mode to another."""
+    """Return the number of steps, from mode to mode, of the cheapest way to higher and higher rates."""
     gpu_type, rate, charge = modes
     if adds:
         for i in range(rate.size):

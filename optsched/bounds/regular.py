@@ -1,7 +1,7 @@
-"""Regular objectives as numbers: ``base_j + slope_j max(C_j - kink_j, 0)``, added up or maximised over jobs.
+"""Regular objectives as numbers: ``base_j + slope_j max(C_j - kink_j, 0)``, summed or maximised over jobs.
 
 Completion and flow times have their kink at 0, tardiness at the due date. Compiled loops and exact certificates read
-these numbers instead of calling an `Objective`, and any objective whose term has this shape is served, whatever its name.
+these numbers and do not call an `Objective`, so that every objective whose term has this shape is served.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ __all__ = ["ExactCost", "RegularCost", "exact_cost", "exact_costs", "regular_cos
 
 @dataclass(frozen=True)
 class RegularCost:
-    """Cost of job j completing at C (seconds): ``base[j] + slope[j] max(C - kink[j], 0)``; f64[n] each.
+    """Costs of jobs: job j that completes at C (seconds) costs ``base[j] + slope[j] max(C - kink[j], 0)``; f64[n] each.
 
     ``maximum``: the objective is the largest cost, not the sum.
     """
@@ -33,7 +33,13 @@ class RegularCost:
     maximum: bool
 
     def value(self, completion: Floats) -> float:
-        """The objective of completion times."""
+        """Return the objective of completion times.
+
+        Parameters
+        ----------
+        completion
+            Completion times in seconds, f64[n].
+        """
         cost = self.base + self.slope * np.maximum(completion - self.kink, 0.0)
         if cost.size == 0:
             return 0.0
@@ -42,21 +48,39 @@ class RegularCost:
 
 @dataclass(frozen=True)
 class ExactCost:
-    """One job's `RegularCost` in fractions."""
+    """The `RegularCost` of one job, in fractions."""
 
     slope: Fraction
     kink: Fraction
     base: Fraction
 
     def at(self, completion: Fraction) -> Fraction:
-        """The cost of completing at ``completion`` seconds."""
+        """Return the cost of a completion time.
+
+        Parameters
+        ----------
+        completion
+            Completion time in seconds.
+        """
         return self.base + self.slope * max(completion - self.kink, Fraction(0))
 
 
 def exact_cost(objective: Objective, instance: Instance, j: int) -> ExactCost:
-    """The cost of job j, read off the objective's own term at four points.
+    """Return the cost of a job, which is read off the objective's own term at a few points.
 
-    Raises `InputError` when the term is not of that shape (then no bound or search of this form applies to it).
+    Parameters
+    ----------
+    objective
+        The objective.
+    instance
+        Jobs and a cluster.
+    j
+        Index of the job.
+
+    Raises
+    ------
+    InputError
+        The term does not have the shape of `RegularCost`: no bound or search of this form applies to it.
     """
     r, w = Fraction(float(instance.arrival[j])), Fraction(float(instance.weight[j]))
     due = float(objective.dates(instance)[j])
@@ -79,12 +103,28 @@ def exact_cost(objective: Objective, instance: Instance, j: int) -> ExactCost:
 
 @lru_cache(maxsize=2)  # a solve asks more than once, and fractions of 20,000 jobs take seconds
 def exact_costs(objective: Objective, instance: Instance) -> tuple[ExactCost, ...]:
-    """The costs of all jobs."""
+    """Return the costs of all jobs in fractions.
+
+    Parameters
+    ----------
+    objective
+        The objective.
+    instance
+        Jobs and a cluster.
+    """
     return tuple(exact_cost(objective, instance, j) for j in range(instance.n))
 
 
 def regular_cost(objective: Objective, instance: Instance) -> RegularCost:
-    """The costs of all jobs as float64 arrays. O(n)."""
+    """Return the costs of all jobs as float64 arrays. Complexity O(n).
+
+    Parameters
+    ----------
+    objective
+        The objective.
+    instance
+        Jobs and a cluster.
+    """
     costs = exact_costs(objective, instance)
     return RegularCost(
         slope=np.array([float(c.slope) for c in costs]),

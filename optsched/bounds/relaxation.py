@@ -36,11 +36,29 @@ from optsched.verifier.tick_machine import Machine
 
 @dataclass(frozen=True, eq=False)
 class FastMachine:
-    """A machine of ``capacity`` units, of which a job holds ``width`` for ``seconds``, from ``release`` on; arrays [n].
+    """A machine of ``capacity`` units on which every job has a release and a work.
 
-    With E_j the end and M_j the mean moment of that, C_j >= E_j + ``tail``_j (None: 0) and C_j >= M_j + ``reach``_j / 2.
-    ``seconds`` may be rounded where ``ticks`` gives the exact works for a grid exponent, rounded down. ``stated`` is what a
-    certificate says of the machine, beside capacity and grid.
+    A job holds ``width`` units for ``seconds``, from ``release`` on. Let E_j be the end and M_j the mean moment of its
+    work on the machine: C_j >= E_j + ``tail``_j and C_j >= M_j + ``reach``_j / 2.
+
+    Attributes
+    ----------
+    release
+        Earliest start of every job's work, in seconds, f64[n].
+    seconds
+        Length of every job's work in seconds, f64[n]; it may be rounded if ``ticks`` is given.
+    width
+        Units of capacity that every job holds, i64[n].
+    capacity
+        Units of the machine.
+    stated
+        Function that returns what a certificate states of the machine, in addition to capacity and grid.
+    reach
+        Twice the least distance from mean moment to completion, in seconds, f64[n].
+    tail
+        Least seconds from the end of the work to the completion, f64[n]; None for 0.
+    ticks
+        Function from a grid exponent to the exact works in ticks, rounded down, i64[n]; None if ``seconds`` is exact.
     """
 
     release: Floats
@@ -53,15 +71,33 @@ class FastMachine:
     ticks: Callable[[int], Ints] | None = None
 
     def grid(self, moments: Floats | None = None) -> GridJobs:
-        """The jobs in ticks; ``moments``: times that shall be on the grid, too."""
+        """Return the jobs on the grid.
+
+        Parameters
+        ----------
+        moments
+            Further times that shall be on the grid, in seconds, f64[].
+        """
         return on_grid(self.release, self.seconds, self.width, self.capacity, moments, self.ticks)
 
     def rough_grid(self, moments: Floats | None = None) -> GridJobs:
-        """The same with works in floats: for searches."""
+        """Return the jobs on the grid with works that are computed in floats, for searches.
+
+        Parameters
+        ----------
+        moments
+            Further times that shall be on the grid, in seconds, f64[].
+        """
         return on_grid(self.release, self.seconds, self.width, self.capacity, moments)
 
     def data(self, grid: GridJobs) -> dict[str, Any]:
-        """What a certificate says of machine and grid."""
+        """Return what a certificate states of the machine and its grid.
+
+        Parameters
+        ----------
+        grid
+            Jobs of this machine on a grid.
+        """
         return {**self.stated(), **grid.data()}
 
 
@@ -71,9 +107,16 @@ Value = Callable[[FastMachine], float]
 
 @dataclass(frozen=True, eq=False)
 class Relaxed(ABC):
-    """An instance, relaxed: ``alone`` f64[n] seconds that every job takes at least.
+    """A relaxed instance.
 
-    ``mean_beside``: is there a bound by mean busy times without a search, for very many jobs?
+    Attributes
+    ----------
+    mean_beside
+        True if there is a bound by mean busy times without a search, for instances with very many jobs.
+    instance
+        Jobs and a cluster.
+    alone
+        Least seconds that every job takes, f64[n].
     """
 
     mean_beside: ClassVar[bool] = False
@@ -81,14 +124,25 @@ class Relaxed(ABC):
     alone: Floats
 
     def costs(self, objective: str) -> SumCosts:
-        """The costs of a sum objective."""
+        """Return the costs of jobs under a sum objective.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective.
+        """
         return sum_costs(self.instance, objective, self.alone)
 
     @abstractmethod
     def machines(self, value: Value, rounds: int = 1) -> Iterator[Machines]:
-        """Machines worth an exact proof, one after the other; of those there are to choose from one with a large ``value``.
+        """Yield machines that are worth an exact proof, among those to choose from one with a large ``value``.
 
-        ``rounds`` > 1: ``value`` may be another after each of them, and is searched again so often.
+        Parameters
+        ----------
+        value
+            Function from a machine to the bound that it gives, roughly.
+        rounds
+            Number of searches; ``value`` may be another function after each of them.
         """
 
 
@@ -99,12 +153,26 @@ Names = Mapping[str, Iterable[str]]  # kind to the objectives that it serves
 
 @dataclass(frozen=True)
 class Relaxation:
-    """A relaxation of classes of schedules, under its name.
+    """A relaxation of classes of schedules, registered under its name.
 
-    ``find`` may return None where it says nothing; ``machine`` builds the machine again (None: the verifier does).
-    ``text`` ends the statements of its bounds. ``names`` has other names for theorems than ``name-theorem``: by objective,
-    or one for all. ``only``: the theorems that it has (None: all). ``modes``: are its `Relaxed` those of
-    `optsched.bounds.priced_machine`?
+    Attributes
+    ----------
+    name
+        Name; the bound of a theorem for it is called ``name-theorem``, unless ``names`` says otherwise.
+    classes
+        Names of the classes of schedules that it is valid for.
+    find
+        Function of (instance, class of schedules) that returns the relaxed instance, or None if it says nothing.
+    text
+        End of the statements of its bounds.
+    names
+        Other names of bounds: by theorem, either one name or a dictionary from names to objectives.
+    only
+        Names of the theorems that it has; None for all.
+    modes
+        True if its `Relaxed` are those of `optsched.bounds.priced_machine`.
+    machine
+        Function of (case, data) that builds the machine again for the verifier; None if the verifier has its own.
     """
 
     name: str
@@ -119,9 +187,22 @@ class Relaxation:
 
 @dataclass(frozen=True)
 class Theorem:
-    """A theorem for all relaxations (``modes``: only for those with modes), under its name.
+    """A theorem for all relaxations, registered under its name.
 
-    ``build`` finds (value, data), None where it has nothing to say; ``verify`` (None: the verifier has it) proves them.
+    Attributes
+    ----------
+    name
+        Name.
+    objectives
+        Objectives that it bounds.
+    statement
+        The theorem in one line.
+    build
+        Function of (relaxed instance, objective) that returns value and data, or None if it says nothing.
+    verify
+        Function of (case, data) that proves them; None if the verifier has its own.
+    modes
+        True if it is only for relaxations with modes.
     """
 
     name: str
@@ -137,17 +218,29 @@ _theorems: list[Theorem] = []
 
 
 def relaxation(new: Relaxation) -> None:
-    """File a relaxation: a bound for every theorem."""
+    """Register a relaxation: a bound for every theorem.
+
+    Parameters
+    ----------
+    new
+        The relaxation.
+    """
     _relaxations.append(new)
-    for known in _theorems:
-        _cross(new, known)
+    for proposition in _theorems:
+        _cross(new, proposition)
 
 
 def theorem(new: Theorem) -> None:
-    """File a theorem: a bound for every relaxation."""
+    """Register a theorem: a bound for every relaxation.
+
+    Parameters
+    ----------
+    new
+        The theorem.
+    """
     _theorems.append(new)
-    for known in _relaxations:
-        _cross(known, new)
+    for ground in _relaxations:
+        _cross(ground, new)
 
 
 def _cross(ground: Relaxation, proposition: Theorem) -> None:

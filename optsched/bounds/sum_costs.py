@@ -1,8 +1,8 @@
-"""Sum objectives as ``sum w_j max(0, C_j - c_j)`` and what each job costs at least on its own, exactly.
+"""Sum objectives as ``sum w_j max(0, C_j - c_j)``, and the least cost of each job alone, exactly.
 
 c_j is the moment from which completion is counted: 0 for completion times, r_j for flow times, d_j (the due date) for
-tardiness; w_j is 1 for the unweighted objectives. Every job costs at least its share in the schedule in which it
-never waits, since C_j >= r_j + p_j with p_j its duration.
+tardiness. w_j is 1 for the unweighted objectives. Every job costs at least its share in the schedule in which it never
+waits, since C_j >= r_j + p_j with p_j its duration.
 """
 
 from __future__ import annotations
@@ -30,10 +30,27 @@ _UNWEIGHTED = ("total_completion_time", "total_flow_time")
 
 @dataclass(frozen=True)
 class SumCosts:
-    """Arrays f64[n] of an objective: ``weight`` w_j, ``release``, ``duration``, ``counted`` c_j (seconds).
+    """Arrays f64[n] of a sum objective, times in seconds.
 
-    Jobs without a due date cost nothing: their weight here is 0. ``late`` marks the jobs with release + duration > c_j.
-    Of ``total_utility`` a job costs ``- gain_j / (C_j - r_j)``, gain_j = w_j N_j, beside its ``weight``, which is 0.
+    A job without a due date costs nothing: its weight here is 0. Under ``total_utility`` a job costs ``- gain_j / (C_j
+    - r_j)`` with gain_j = w_j N_j, and its ``weight`` is 0.
+
+    Attributes
+    ----------
+    objective
+        Name of the objective.
+    weight
+        Weight w_j.
+    release
+        Release date r_j.
+    duration
+        Least seconds from release to completion.
+    counted
+        Moment c_j from which completion is counted.
+    late
+        Whether release + duration > c_j, bool[n].
+    gain
+        Utility gain_j; 0 for other objectives.
     """
 
     objective: str
@@ -45,7 +62,13 @@ class SumCosts:
     gain: Floats
 
     def alone(self, weight: Floats) -> Fraction:
-        """``sum weight_j max(0, r_j + p_j - c_j)``: the cost when nobody ever waits."""
+        """Return ``sum weight_j max(0, r_j + p_j - c_j)``: the cost if no job ever waits.
+
+        Parameters
+        ----------
+        weight
+            Weights of the jobs, f64[n].
+        """
         weight = np.where(self.late, weight, 0.0)
         value = exact_dot(weight, self.duration)
         if self.objective not in FLOW:
@@ -55,16 +78,23 @@ class SumCosts:
         return value
 
     def data(self) -> dict[str, Any]:
-        """For a flow-time objective the constant ``sum w_j r_j`` that parts it from its completion-time form."""
+        """Return what a certificate states: for flow times the constant ``sum w_j r_j``, which is subtracted."""
         if self.objective not in FLOW:
             return {}
         return {"flow_constant": ratio_text(exact_dot(self.weight, self.release))}
 
 
 def sum_costs(instance: Instance, objective: str, duration: Floats | None = None) -> SumCosts:
-    """The costs of a sum objective (one of `COMPLETION`, `FLOW`, `TARDINESS`) or of utility.
+    """Return the costs of a sum objective (one of `COMPLETION`, `FLOW`, `TARDINESS`) or of utility.
 
-    ``duration`` f64[n]: seconds that a job takes at least from its release to its completion, if not its gang's alone.
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    objective
+        Name of the objective.
+    duration
+        Least seconds from release to completion of every job, f64[n]; None: those of its gang alone.
     """
     release, duration = instance.arrival, seconds_alone(instance) if duration is None else duration
     weight = np.ones(instance.n) if objective in _UNWEIGHTED else instance.weight
@@ -83,9 +113,18 @@ def sum_costs(instance: Instance, objective: str, duration: Floats | None = None
 
 
 def ends_after(release: Floats, duration: Floats, moment: Floats) -> Bools:
-    """Is ``release + duration > moment``, without rounding? bool[n].
+    """Return whether ``release + duration > moment`` without rounding, bool[n].
 
-    Rounding is monotone, so the rounded sum decides unless it equals ``moment``; then its error does.
+    Rounding is monotone, so that the rounded sum decides unless it equals ``moment``; then its error decides.
+
+    Parameters
+    ----------
+    release
+        Release dates in seconds, f64[n].
+    duration
+        Durations in seconds, f64[n].
+    moment
+        Times to compare with, in seconds, f64[n].
     """
     end, error = two_sum(release, duration)
     after: Bools = (end > moment) | ((end == moment) & (error > 0))
@@ -93,9 +132,23 @@ def ends_after(release: Floats, duration: Floats, moment: Floats) -> Bools:
 
 
 def two_sum(a: Floats, b: Floats) -> tuple[Floats, Floats]:
-    """(rounded sum, its error): together exactly ``a + b`` (Knuth, TAOCP vol. 2, 4.2.2, theorem B).
+    """Return the rounded sum of two arrays and its error, which together are exactly ``a + b``.
 
-    Raises `InputError` where a sum of seconds is beyond the largest float.
+    Parameters
+    ----------
+    a
+        Numbers, f64[n].
+    b
+        Numbers, f64[n].
+
+    Raises
+    ------
+    InputError
+        A sum of seconds is beyond the largest float.
+
+    References
+    ----------
+    Knuth, TAOCP vol. 2, 4.2.2, theorem B.
     """
     with np.errstate(over="ignore", invalid="ignore"):
         total = a + b

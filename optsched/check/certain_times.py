@@ -1,19 +1,4 @@
-"""What a schedule certainly reaches, without the tolerance of the referee: for claims against values that others proved.
-
-The referee forgives the rounding of times (`optsched.check.tolerance`), so an accepted schedule may be worth a little less
-than any schedule can be. Whoever says on its strength that something is improved, refuted or optimal holds `certain_value`
-against it: the value of a schedule that breaks no rule, in fractions, into which this one can be turned. It is the value of
-the schedule itself where that breaks none.
-
-============== =======================================================================================================
-pushed         jobs alone on their GPUs at speeds of their own: every segment keeps its GPUs and its part of the job's whole
-               work, takes all the seconds of it, and begins when the segments before it have ended
-stretched      jobs that slow each other down (partners on a GPU, network interfaces): all times from the first start on
-               grow by one factor, until everybody's stay is worth the whole work; what meets whom stays as it is
-blanket        what neither can serve, tasks first of all: the factor `MOST_FORGIVEN`, and some units in the last place of
-               the clock for every segment or task, which is more than the referee forgives
-============== =======================================================================================================
-"""
+"""Completion times that some feasible schedule certainly reaches, without the tolerance of the referee."""
 
 from __future__ import annotations
 
@@ -95,7 +80,24 @@ def certain_times(
 
 
 class CertainTimes:
-    """Completion times, in fractions, of schedules that break no rule, found when they are first asked for."""
+    """Completion times, in fractions, of schedules that break no rule; they are computed at the first request.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    schedule
+        A schedule that the referee accepts.
+    kind
+        The class of schedules.
+    preemptive
+        Whether a job may be stopped and resumed.
+
+    Attributes
+    ----------
+    slows
+        True if jobs slow their partners on a GPU.
+    """
 
     slows: ClassVar[bool] = False  # do jobs slow their partners on a GPU?
 
@@ -105,7 +107,13 @@ class CertainTimes:
         self._parts = len(schedule)
 
     def value(self, objective: str) -> Fraction | None:
-        """The best of their values; None where a job never runs, or nothing is certain."""
+        """Return the best value of these completion times; None if a job never runs, or nothing is certain.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective.
+        """
         context = self._context
         if not context.completed or (
             objective == UTILITY and bool((context.completion <= context.instance.arrival).any())

@@ -31,17 +31,17 @@ def _no_file(content: bytes, instance: Instance, path: str | os.PathLike[str]) -
 
 @dataclass(frozen=True, kw_only=True)
 class ClassRules:
-    """The rules by which the referee judges schedules of a class.
+    """The rules of the referee for schedules of a class.
 
     Attributes
     ----------
     judge
-        (context, preemptive) to violations: applies every rule but ``value``.
+        Function of (context, preemptive) that applies every rule except ``value`` and returns the violations.
     context
-        (schedule in memory, instance) to what is judged.
+        Function of (schedule in memory, instance) that returns what is judged.
     parquet
-        (content, instance, path) of a Parquet file to what is judged; None where the file is not one of a format that only
-        this class has.
+        Function of (content, instance, path) of a Parquet file that returns what is judged; None if the file is not one
+        of a format that only this class has.
     """
 
     judge: Callable[[CheckContext, bool], Violations] = _judge_gangs

@@ -1,4 +1,4 @@
-"""A schedule's document beside its instance, and the violations found in it: what all rules of the referee work with."""
+"""The document of a schedule together with its instance, and the violations found in it: the input of all rules."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ Words = str | Callable[[int], str]  # the same for every row, or of a row
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """A broken rule: which (one of `RULES`, or a certificate's), by what, and what would be legal.
+    """A broken rule: one of `RULES` or of a certificate's, what breaks it, and what would be legal.
 
-    ``job`` is an id and ``segment`` a 0-based position, None where no single one is to blame. An entry with
-    ``count`` > 1: that many further violations of its rule that are not listed one by one.
+    ``job`` is an id and ``segment`` a 0-based position, None if no single one is to blame. An entry with ``count`` > 1
+    stands for that number of further violations of its rule, which are not listed one by one.
     """
 
     rule: str
@@ -64,7 +64,17 @@ class Violations:
         self._count = dict.fromkeys(RULES, 0)
 
     def add(self, rule: str, rows: Ints, spell_out: Callable[[int], Violation]) -> None:
-        """One violation of ``rule`` for each of ``rows``."""
+        """Add one violation of a rule for each row.
+
+        Parameters
+        ----------
+        rule
+            The rule.
+        rows
+            Rows that break it, i64[].
+        spell_out
+            Function from a row to its violation.
+        """
         self._count[rule] += rows.size
         room = max(LISTED - len(self._listed[rule]), 0)
         self._listed[rule] += [spell_out(row) for row in rows[:room].tolist()]
@@ -72,9 +82,22 @@ class Violations:
     def blame(
         self, tell: Telling, rule: str, wrong: npt.NDArray[Any], message: Words, legal: Words, of: Ints | None = None
     ) -> None:
-        """A violation of ``rule``, by ``tell(rule, row, message, legal)``, for each row that is ``wrong`` (rows, or a mask).
+        """Add a violation of a rule for each row that is wrong.
 
-        ``of``: by row, what is told of instead of the row itself.
+        Parameters
+        ----------
+        tell
+            Function of (rule, row, message, legal) that makes a violation.
+        rule
+            The rule.
+        wrong
+            Rows, i64[], or a mask of them, bool[].
+        message
+            What is wrong, for all rows or by row.
+        legal
+            What would be legal, for all rows or by row.
+        of
+            By row, the index that is passed to ``tell`` in its place.
         """
 
         def spell_out(row: int) -> Violation:
@@ -84,7 +107,7 @@ class Violations:
         self.add(rule, np.flatnonzero(wrong) if wrong.dtype == np.bool_ else wrong, spell_out)
 
     def violations(self) -> list[Violation]:
-        """All of them, in the order of `RULES`."""
+        """Return all violations in the order of `RULES`."""
         result = []
         for rule, listed in self._listed.items():
             result += listed
@@ -95,13 +118,30 @@ class Violations:
 
 
 class CheckContext:
-    """A document beside its instance, with what several rules need of both.
+    """A document and its instance, with data that several rules need.
 
-    Masks over segments, bool[S]: ``known`` (names a job), ``finite`` (all its numbers), ``sound`` (both). Of every
-    (segment, GPU) pair, [K]: its ``segment``, its ``node``, and ``gpu``, the number of the GPU in the cluster, where
-    it ``exists``. ``need`` f64[n] is the work of every job, ``pace`` f64[S] the seconds that a unit of it takes on the
-    GPUs of a segment (1 for jobs with durations; nan where the GPUs are no placement of the job), ``gang`` i64[S] the
-    number of GPUs that its job must have.
+    Parameters
+    ----------
+    instance
+        The instance that the schedule is checked against.
+    document
+        The schedule, as claimed.
+
+    Attributes
+    ----------
+    known, finite, sound
+        Masks over segments, bool[S]: the segment names a job; all its numbers are finite; both.
+    segment, node, gpu
+        For every (segment, GPU) pair, i64[K]: its segment, its node, and the number of the GPU in the cluster.
+    exists
+        Whether the GPU of every pair exists, bool[K].
+    need
+        Work of every job, f64[n].
+    pace
+        Seconds of a unit of work on the GPUs of a segment, f64[S]: 1 for jobs with durations; nan if the GPUs are no
+        placement of the job.
+    gang
+        Number of GPUs that the job of every segment must have, i64[S].
     """
 
     def __init__(self, instance: Instance, document: ScheduleDocument) -> None:
@@ -121,7 +161,7 @@ class CheckContext:
 
     @cached_property
     def first(self) -> Bools:
-        """Which pairs, bool[K], name a GPU that exists, and for the first time in their segment."""
+        """Marks of pairs, bool[K], that name an existing GPU for the first time in their segment."""
         pairs = np.flatnonzero(self.exists)
         found = np.zeros(self.exists.size, dtype=np.bool_)
         key = self.segment[pairs] * self.instance.cluster.gpus + self.gpu[pairs]
@@ -130,18 +170,18 @@ class CheckContext:
 
     @property
     def placed(self) -> Bools:
-        """Which segments, bool[S], have the number of GPUs that their job needs, all of which exist."""
+        """Marks of segments, bool[S], that have the number of GPUs that their job needs, all of which exist."""
         exist = np.bincount(self.segment[self.exists], minlength=self.document.job.size)
         return np.asarray((np.diff(self.document.offset) == self.gang) & (exist == self.gang))
 
     @cached_property
     def runs(self) -> Bools:
-        """Which jobs have a segment, bool[n]."""
+        """Marks of jobs that have a segment, bool[n]."""
         return np.asarray(np.bincount(self.document.job[self.known], minlength=self.instance.n) > 0)
 
     @cached_property
     def completed(self) -> bool:
-        """Has every job a completion time?"""
+        """True if every job has a completion time."""
         return bool(self.runs.all() and self.finite[self.known].all())
 
     @cached_property
@@ -152,34 +192,86 @@ class CheckContext:
         return last
 
     def per_segment(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        """Values of jobs, [n], as values of the segments, [S]; 0 where a segment names no job."""
+        """Return values of jobs as values of the segments, [S]; 0 for a segment that names no job.
+
+        Parameters
+        ----------
+        values
+            Value of every job, [n].
+        """
         return np.append(values, 0)[self.document.job]  # -1, no job, is the place of that 0
 
     def job_id(self, s: int) -> str | None:
-        """Id of the job that segment ``s`` names, None when it is no job of the instance."""
+        """Return the id of the job that a segment names; None if it is no job of the instance.
+
+        Parameters
+        ----------
+        s
+            Position of the segment.
+        """
         j = int(self.document.job[s])
         return None if j < 0 else self.instance.ids[j]
 
     def name(self, s: int) -> str:
-        """Segment ``s`` in words."""
+        """Return the description of a segment in words.
+
+        Parameters
+        ----------
+        s
+            Position of the segment.
+        """
         job = self.job_id(s)
         text = self.document.unknown[s] if job is None else repr(job)
         return f"segment {s} (job {text}, {number(self.document.start[s])} to {number(self.document.end[s])} s)"
 
     def place(self, pair: int) -> str:
-        """The GPU of a pair in words."""
+        """Return the description of the GPU of a pair in words.
+
+        Parameters
+        ----------
+        pair
+            Position of the pair.
+        """
         return f"GPU {self.document.index[pair]} of node {self.document.node[pair]}"
 
     def of_segment(self, rule: str, s: int, message: str, legal: str) -> Violation:
-        """Segment ``s`` is to blame."""
+        """Return a violation for which one segment is to blame.
+
+        Parameters
+        ----------
+        rule
+            The rule.
+        s
+            Position of the segment.
+        message
+            What the segment does.
+        legal
+            What would be legal.
+        """
         return Violation(rule, f"{self.name(s)} {message} (expected: {legal})", self.job_id(s), s)
 
     def unit(self, j: int) -> str:
-        """What the work of job ``j`` is counted in (-1: no job)."""
+        """Return the unit of a job's work.
+
+        Parameters
+        ----------
+        j
+            Index of the job; -1 for no job.
+        """
         return "iterations" if j >= 0 and self.instance.profiled[j] else "s"
 
     def of_job(self, rule: str, j: int, message: str) -> Violation:
-        """Job ``j`` is to blame, by no single segment."""
+        """Return a violation for which a job is to blame, but no single segment.
+
+        Parameters
+        ----------
+        rule
+            The rule.
+        j
+            Index of the job.
+        message
+            What the job does.
+        """
         job = self.instance.ids[j]
         legal = f"{number(self.need[j])} {self.unit(j)} of work, " + (
             "all" if self.instance.profiled[j] else "its duration"

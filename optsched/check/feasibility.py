@@ -42,10 +42,18 @@ from optsched.problem.speed_model import SpeedModel
 def judge(
     context: CheckContext, *, preemptive: bool, copies: bool = False, resized: Mapping[int, float] | None = None
 ) -> Violations:
-    """Apply every rule but ``value``.
+    """Apply every rule except ``value``.
 
-    ``preemptive``: may a job be stopped and resumed? ``copies``: may it run in several copies at once? ``resized``: of
-    the segments of elastic jobs, in which they may have other gangs, the share of communication that contends.
+    Parameters
+    ----------
+    context
+        The schedule.
+    preemptive
+        Whether a job may be stopped and resumed.
+    copies
+        Whether a job may run in several copies at once.
+    resized
+        For the segments of elastic jobs, which may have other gangs, the share of communication that contends.
     """
     found = Violations()
     with np.errstate(all="ignore"):  # tampered numbers overflow; the comparisons come out right all the same
@@ -60,7 +68,15 @@ def judge(
 
 
 def judge_gangs(context: CheckContext, found: Violations) -> None:
-    """The rules that hold whether or not GPUs are shared: all but who else is there, how fast a job is, and preemption."""
+    """Apply the rules that hold whether or not GPUs are shared: all except capacity, rate and preemption.
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    found
+        Violations so far.
+    """
     for rule in (_instance, _completeness, _arrival, _gang, _existing_gpus, _type_and_memory, judge_work):
         rule(context, found)
 
@@ -92,13 +108,31 @@ def _arrival(context: CheckContext, found: Violations) -> None:
 
 
 def in_sum(context: CheckContext, rule: str, j: int, message: str) -> Violation:
-    """Job ``j`` breaks a rule by more than rounding with all its segments together."""
+    """Return the violation of a job that breaks a rule by more than rounding with all its segments together.
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    rule
+        The rule.
+    j
+        Index of the job.
+    message
+        What the job does.
+    """
     job = context.instance.ids[j]
     return Violation(rule, f"job {job!r} {message} (expected: one tolerance for rounding, however many segments)", job)
 
 
 def tolerance_of_jobs(context: CheckContext) -> Floats:
-    """What the segments of a job may be together with others', or apart from each other, in all; f64[n] seconds."""
+    """Return the seconds that the segments of a job may overlap others, or lie apart from each other, in all, f64[n].
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    """
     document, n = context.document, context.instance.n
     rows = np.flatnonzero(context.sound)
     job, start, end = document.job[rows], document.start[rows], document.end[rows]
@@ -107,7 +141,19 @@ def tolerance_of_jobs(context: CheckContext) -> Floats:
 
 
 def overspent_together(context: CheckContext, segments: Ints, seconds: Floats, each: Floats) -> tuple[Ints, Ints]:
-    """(times that are too long by themselves, jobs with too many of them): each counts for the jobs of its ``segments``."""
+    """Return the times that are too long by themselves, and the jobs with too many of them.
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    segments
+        For every time, the segments whose jobs it counts for, i64[W, R].
+    seconds
+        The times, f64[R].
+    each
+        Tolerance of every time, f64[R].
+    """
     n, ways = context.instance.n, len(segments)  # n: no job of the instance
     job = np.where(context.document.job < 0, n, context.document.job)[segments].ravel()
     allowed = np.append(tolerance_of_jobs(context), np.inf)
@@ -122,7 +168,15 @@ def _gang(context: CheckContext, found: Violations) -> None:
 
 
 def one_place(context: CheckContext, found: Violations) -> None:
-    """The rule gang where a job does not run in copies: it is never in two places at once."""
+    """Apply the rule gang to jobs that do not run in copies: a job is never in two places at once.
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    found
+        Violations so far.
+    """
     document, rule = context.document, "gang"
     rows = np.flatnonzero(context.sound)
     later, earlier, both, each = overlaps_of(document.job[rows], document.start[rows], document.end[rows])
@@ -143,7 +197,15 @@ def _existing_gpus(context: CheckContext, found: Violations) -> None:
 
 
 def judge_exclusive(context: CheckContext, found: Violations) -> None:
-    """The rule capacity where GPUs are not shared: a GPU serves one segment at a time."""
+    """Apply the rule capacity to GPUs that are not shared: a GPU serves one segment at a time.
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    found
+        Violations so far.
+    """
     document, rule = context.document, "capacity"
     pairs = np.flatnonzero(context.first & context.finite[context.segment])
     rows = context.segment[pairs]
@@ -204,7 +266,7 @@ Limited = Mapping[str, SpeedModel]  # what gives speeds to the profiles that do 
 
 
 def _limits(instance: Instance, limited: Limited) -> tuple[list[frozenset[str] | None], list[tuple[str, int] | None]]:
-    """Of every job: the types that it names, and its profile with its gang, where that limits them."""
+    """Return the types that every job names, and its profile with its gang if that limits them."""
     named = instance.table["gpu_types"].to_list()
     rows = zip(instance.profiled.tolist(), instance.table["profile"].to_list(), instance.gpus.tolist(), strict=True)
     allowed = [names if names is None else frozenset(map(str.casefold, names)) for names in named]
@@ -212,7 +274,7 @@ def _limits(instance: Instance, limited: Limited) -> tuple[list[frozenset[str] |
 
 
 def _suits(limited: Limited, kind: str, allowed: frozenset[str] | None, row: tuple[str, int] | None) -> bool:
-    """May a job run on GPUs of a type? Not where its table says zero, together or spread, or nothing."""
+    """Return whether a job may run on GPUs of a type: not if its table says zero, together or spread, or nothing."""
     if allowed is not None and kind.casefold() not in allowed:
         return False
     return row is None or limited[row[0]].runs_on(row[0], kind, row[1])
@@ -247,7 +309,7 @@ def _preemption(context: CheckContext, found: Violations) -> None:
 
 
 def _moved(context: CheckContext, before: Ints, after: Ints) -> Bools:
-    """Which pairs of segments hold different sets of GPUs."""
+    """Return which pairs of segments hold different sets of GPUs."""
     order = np.lexsort((context.gpu, context.segment))  # the pairs stay with their segment, its GPUs ascending
     gpu, offset = context.gpu[order], context.document.offset
     width = np.diff(offset)
@@ -263,11 +325,25 @@ def _moved(context: CheckContext, before: Ints, after: Ints) -> Bools:
 
 
 def overlaps_of(key: Ints, start: Floats, end: Floats) -> tuple[Ints, Ints, Floats, Floats]:
-    """(rows that start while another row of the same key is still running, that other row, seconds, what is forgiven).
+    """Return the rows that start while another row of the same key is still running.
 
-    Rows of no length occupy nothing. Every row is compared with the one that ends last among those that started
-    before it, so a long row that covers many later ones clashes with each of them; and the seconds of a key add up to
-    what its rows are longer than the time they cover.
+    Rows of no length occupy nothing. Every row is compared with the one that ends last among those that started before
+    it, so that a long row that covers many later ones clashes with each of them. The seconds of a key add up to the
+    difference of the total length of its rows from the time that they cover.
+
+    Parameters
+    ----------
+    key
+        Key of every row, i64[R].
+    start
+        Start of every row in seconds, f64[R].
+    end
+        End of every row in seconds, f64[R].
+
+    Returns
+    -------
+    tuple
+        The rows; the other row of each; seconds of the overlap; tolerance in seconds.
     """
     rows = np.flatnonzero(end > start)
     rows = rows[np.lexsort((start[rows], key[rows]))]

@@ -1,4 +1,4 @@
-"""Who meets whom on the network interfaces, from the segments of a schedule: what the rule rate needs where jobs contend.
+"""Jobs that meet on network interfaces, from the segments of a schedule, for the rule rate if jobs contend.
 
 A segment over several nodes whose job communicates is on the interfaces of its nodes from its start to its end, whether or
 not it works. How much longer a unit of work takes it is worked out here anew, interface by interface, from the starts and
@@ -24,11 +24,20 @@ Slow = list[tuple[float, float]]  # (from this moment on, so many times as long)
 def slow_on_interfaces(
     context: CheckContext, pace: Floats, steps: Ints | None = None, resized: Mapping[int, float] | None = None
 ) -> dict[int, Slow]:
-    """How many times as long a unit of work takes the segments that ever meet others; the rest is never slowed.
+    """Return the slow-downs of the segments that ever meet others on an interface, by time.
 
-    ``pace`` f64[S] seconds of a unit alone with ``steps`` i64[S] (None: those of the largest sub-batch of the job).
-    ``resized``: shares of communication of the segments whose gang is not that of their job; then jobs may have others.
-    O(segments on an interface) for every start and end.
+    Complexity O(segments on an interface) for every start and end.
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    pace
+        Seconds of a unit of work of every segment alone, f64[S].
+    steps
+        Sub-steps of every segment, i64[S]; None: those of the largest sub-batch of the job.
+    resized
+        Shares of communication of the segments whose gang is not that of their job; None if all gangs are.
     """
     if not communicating(context.instance, elastic=resized is not None).any():
         return {}
@@ -44,13 +53,23 @@ def slow_on_interfaces(
 
 
 def worth_beside(since: float, end: float, slow: Slow) -> float:
-    """Seconds alone that a stay is worth: the integral of 1 / slow from ``since``, its start or later, to its end."""
+    """Return the seconds alone that a stay is worth: the integral of 1 / slow over it.
+
+    Parameters
+    ----------
+    since
+        Start of the stay, or later, in seconds.
+    end
+        End of the stay in seconds.
+    slow
+        Slow-downs by time.
+    """
     times = [max(since, moment) for moment, _ in slow] + [max(since, end)]
     return math.fsum((times[k + 1] - times[k]) / each for k, (_, each) in enumerate(slow))
 
 
 def _shares(context: CheckContext, pace: Floats, steps: Ints | None, resized: Mapping[int, float]) -> dict[int, float]:
-    """p of the segments that communicate: those of a gang at work, wherever it is legal."""
+    """Return p of the segments that communicate: those of a gang at work, wherever it is legal."""
     document, shares = context.document, CommunicationShares(context.instance)
     known: dict[tuple[int, tuple[int, ...], int], float] = {}
     found: dict[int, float] = {}
@@ -77,7 +96,7 @@ def _by_node(context: CheckContext, segments: dict[int, float]) -> Iterator[tupl
 
 
 def _presence(context: CheckContext, segments: list[int]) -> Iterator[tuple[float, list[int]]]:
-    """(moment, who is there from then on) at every start and end; ends and starts of one moment together."""
+    """Yield (moment, segments from then on) at every start and end; ends and starts of one moment together."""
     document = context.document
     begins, ends = defaultdict[float, list[int]](list), defaultdict[float, list[int]](list)
     for s in segments:

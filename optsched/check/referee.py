@@ -42,14 +42,14 @@ CERTIFICATE_FORMAT = "optsched-certificate/1"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What `check_file` found: ``kind`` is "schedule" or "certificate"; it holds when nothing is violated."""
+    """The verdict of `check_file`: ``kind`` is "schedule" or "certificate"; it holds if nothing is violated."""
 
     kind: str
     violations: tuple[Violation, ...]
 
     @property
     def holds(self) -> bool:
-        """Is every rule kept?"""
+        """True if every rule is kept."""
         return not self.violations
 
 
@@ -62,30 +62,38 @@ def check_schedule(
     objective: str | None = None,
     value: float | Fraction | None = None,
 ) -> list[Violation]:
-    """Return every rule that a schedule breaks, in the order of `RULES`; an empty list when it is feasible.
+    """Return every rule that a schedule breaks, in the order of `RULES`; an empty list if it is feasible.
 
     Parameters
     ----------
-    instance : what the schedule is of, or the SOURCE that names it.
-    schedule : or a run or a solution, whose schedule is judged.
-    schedule_class : name of the class of schedules whose rules apply (`optsched.classes`): ``forking``, a job may run in
-        several copies at once; ``elastic``, it may have other numbers of GPUs than its gang; ... None: the class that the
-        schedule states. Jobs that share GPUs are in a `SharedSchedule`. Jobs with tasks are judged task by task in a
-        `TaskSchedule` with a log, and by necessary conditions in any other.
-    preemptive : may a job be stopped and resumed?
-    objective, value : the value stated for an objective (default: the instance's own, else ``total_flow_time``), in
-        seconds times weights; without a value there is nothing to compare.
+    instance
+        The instance of the schedule, or the SOURCE that names it.
+    schedule
+        The schedule, or a run or a solution that has one.
+    schedule_class
+        Name of the class of schedules whose rules apply (`optsched.classes`): in ``forking`` a job may run in several
+        copies at once, in ``elastic`` on other numbers of GPUs than its gang. None: the class that the schedule states.
+        Jobs that share GPUs are in a `SharedSchedule`. Jobs with tasks are judged task by task in a `TaskSchedule` with
+        a log, and by necessary conditions in any other.
+    preemptive
+        Whether a job may be stopped and resumed.
+    objective
+        Name of the objective of ``value`` (default: the instance's own, else ``total_flow_time``).
+    value
+        The stated value, in seconds times weights; None: no value is compared.
 
     Raises
     ------
     InputError
-        When the objective is unknown, a job has no duration, or the schedule's arrays do not fit together.
+        The objective is unknown, a job has no duration, or the schedule's arrays do not fit together.
 
+    Examples
+    --------
     >>> import optsched as osd
     >>> osd.check_schedule("rigid-06-1", osd.simulate("rigid-06-1", "srtf"))
     []
     >>> late = osd.Schedule.from_starts("rigid-06-1", range(0, 600, 100))
-    >>> [each.rule for each in osd.check_schedule("rigid-06-1", late, value=156.0)]
+    >>> [violation.rule for violation in osd.check_schedule("rigid-06-1", late, value=156.0)]
     ['arrival', 'value']
     """
     instance, schedule = instance_of(instance), schedule_in(schedule)
@@ -166,11 +174,24 @@ def _context_of_parquet(content: bytes, instance: Instance, path: str | os.PathL
 
 
 def schedule_value(instance: Instance, schedule: Schedule, objective: str | None = None) -> Fraction:
-    """The exact value of the schedule's completion times, the floats taken as they are.
+    """Return the exact value of the schedule's completion times; floats are taken as exact.
 
-    A job completes at the end of its last segment. A schedule that the referee accepts within its tolerance may be worth a
-    little less than it can be: what certainly can is `optsched.check.certain_times`. Raises `InputError` when a job never
-    runs or a time is not finite.
+    A job completes at the end of its last segment. A schedule that the referee accepts within its tolerance may have a
+    value slightly below what is possible; `optsched.check.certain_times` computes what certainly is possible.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    schedule
+        The schedule.
+    objective
+        Name of the objective (default: the instance's own).
+
+    Raises
+    ------
+    InputError
+        A job never runs, or a time is not finite.
     """
     context = CheckContext(instance, document_of(schedule, instance))
     name = known_objective(instance, objective)
@@ -207,7 +228,7 @@ def _violations(
 
 
 def _allowance(context: CheckContext, objective: str, total: Fraction, stated: float | Fraction) -> Fraction:
-    """What a stated value may miss: nothing when all numbers are whole, unless a float cannot hold the total."""
+    """Return the tolerance of a stated value: 0 if all numbers are whole, unless a float cannot hold the total."""
     instance = context.instance
     due = instance.due[np.isfinite(instance.due)]
     numbers = (context.completion, instance.arrival, instance.weight, due)
@@ -261,9 +282,23 @@ MOST_JOBS = 20_000  # for which bounds of jobs that are in each other's way are 
 
 
 def below_bound(context: CheckContext, objective: str, schedule_class: str, value: Fraction) -> str | None:
-    """Why a schedule of that value cannot be: a proven bound on its class, in words; None where there is no such bound.
+    """Return the proven bound that a schedule of a value would contradict, in words; None if there is none.
 
-    Raises `CertificateError` where a bound that was just found cannot be proved: that is no fault of the schedule.
+    Parameters
+    ----------
+    context
+        The schedule.
+    objective
+        Name of the objective.
+    schedule_class
+        Name of the class of schedules.
+    value
+        Value of the schedule.
+
+    Raises
+    ------
+    CertificateError
+        A bound that was just found cannot be proved: this is no fault of the schedule.
     """
     # Imported here because judging a schedule in memory needs no bounds.
     from optsched.bounds.best_bound import BOUNDS

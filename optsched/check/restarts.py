@@ -1,4 +1,4 @@
-"""Which segments resume a job that was stopped, and for how many of their first seconds it does no work.
+"""Segments that resume a stopped job, and the number of their first seconds in which it does no work.
 
 A job may say what it costs to resume it (`optsched.problem.instance.Instance.restart`: seconds, or a checkpoint that is
 read). That is the case for every segment that begins after the job's first one, wherever that is, unless it goes on: a
@@ -16,9 +16,14 @@ from optsched.problem.arrays import Bools, Floats, Ints
 
 
 def restarts(context: CheckContext, *, exactly: bool = False) -> Floats:
-    """Seconds that every segment spends on resuming its job, f64[S]; 0 where it resumes none, or for nothing. O(K log K).
+    """Return the seconds that every segment spends on resuming its job, f64[S]. Complexity O(K log K).
 
-    ``exactly``: without tolerance, to go on is to begin at the very moment.
+    Parameters
+    ----------
+    context
+        The schedule.
+    exactly
+        Allow no tolerance: a segment goes on only if it begins at the very moment at which the other ends.
     """
     document, cost = context.document, np.nan_to_num(context.instance.restart)
     found = np.zeros(document.job.size)
@@ -32,13 +37,29 @@ def restarts(context: CheckContext, *, exactly: bool = False) -> Floats:
 
 
 def ran(context: CheckContext) -> Bools:
-    """Which segments are a run of their job, bool[S]: not those without length and work."""
+    """Return which segments are a run of their job, bool[S]; a segment without length and work is none.
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    """
     document = context.document
     return np.asarray(context.sound & ((document.end > document.start) | (document.work > 0)))
 
 
 def continuations(context: CheckContext, rows: Ints, *, exactly: bool = False) -> tuple[Ints, Ints]:
-    """(segment, the one that goes on where it ends, on the same GPUs with the same sub-steps) among the ``rows``."""
+    """Return pairs of a segment and the one that goes on where it ends, on the same GPUs with the same sub-steps.
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    rows
+        Segments among which pairs are looked for, i64[R].
+    exactly
+        Allow no tolerance.
+    """
     document = context.document
     group = _alike(context, rows)
     order = np.lexsort((document.end[rows], document.start[rows], group))
@@ -53,7 +74,7 @@ def continuations(context: CheckContext, rows: Ints, *, exactly: bool = False) -
 
 
 def _alike(context: CheckContext, rows: Ints) -> Ints:
-    """A number for every row, i64[R]: the same where job, set of GPUs and sub-steps are."""
+    """Return a number for every row, i64[R], equal for rows with the same job, set of GPUs and sub-steps."""
     document, offset = context.document, context.document.offset
     gpus = list(zip(document.node.tolist(), document.index.tolist(), strict=True))
     steps = np.ones(document.job.size, dtype=np.int64) if document.steps is None else document.steps

@@ -1,7 +1,7 @@
-"""What a schedule says of itself, as plain arrays: the evidence that the referee weighs.
+"""The statements of a schedule, as plain arrays: the evidence that the referee judges.
 
-Files are read here a second time, apart from `optsched.problem.schedule_file`, because the referee must be able to hold what
-a loader refuses: an unknown job or a GPU that does not exist is a broken rule with a name, not an unreadable file.
+Files are read here a second time, apart from `optsched.problem.schedule_file`, because the referee must represent what a
+loader refuses: an unknown job or a GPU that does not exist breaks a rule; it does not make the file unreadable.
 `InputError` is left for files that say nothing definite: truncated, another format, a missing field, text for a number.
 """
 
@@ -43,11 +43,28 @@ _STEPS = "an integer: sub-steps of gradient accumulation"
 class ScheduleDocument:
     """S segments with K (segment, GPU) pairs, exactly as claimed; nothing in it has been checked.
 
-    ``job`` i64[S] is -1 where the segment names no job of the instance, and ``unknown`` then says what it names;
-    ``start``, ``end``, ``work`` f64[S] seconds; ``offset`` i64[S + 1] into ``node`` and ``index`` i64[K].
-    ``objective``, ``value`` and ``preemptive`` are what the file states beyond its segments (None: nothing), and ``stated``
-    the fields that say of which class of schedules it is (`optsched.classes`). ``steps`` i64[S]: sub-steps of gradient
-    accumulation, 1 where a segment states none; None: no segment does.
+    Attributes
+    ----------
+    digest
+        Digest of the instance that it was made for.
+    job
+        Job of every segment, i64[S]; -1 if the segment names no job of the instance.
+    unknown
+        What such a segment names, by position.
+    start, end
+        Start and end of every segment in seconds, f64[S].
+    work
+        Work of every segment, f64[S].
+    offset
+        Offsets of the segments, i64[S + 1], into ``node`` and ``index``.
+    node, index
+        Node and index of every GPU, i64[K].
+    objective, value, preemptive
+        Statements of the file beyond its segments; None: it states nothing.
+    stated
+        The fields that state its class of schedules (`optsched.classes`).
+    steps
+        Sub-steps of gradient accumulation, i64[S], 1 if a segment states none; None if no segment does.
     """
 
     digest: str
@@ -67,12 +84,19 @@ class ScheduleDocument:
 
 
 def document_of(schedule: Schedule, instance: Instance) -> ScheduleDocument:
-    """The document of a schedule in memory about the jobs of ``instance``, which need not be the one it was made for.
+    """Return the document of a schedule in memory.
+
+    Parameters
+    ----------
+    schedule
+        The schedule.
+    instance
+        The instance that it is checked against, which need not be the one that it was made for.
 
     Raises
     ------
     InputError
-        When the arrays of the schedule do not fit together.
+        The arrays of the schedule do not fit together.
     """
     job, offset, node, index = (
         np.asarray(column, dtype=np.int64)
@@ -102,7 +126,20 @@ def document_of(schedule: Schedule, instance: Instance) -> ScheduleDocument:
 
 
 def parse_document(content: bytes, path: str | os.PathLike[str]) -> dict[str, Any]:
-    """The JSON object in a file; `InputError` when there is none."""
+    """Return the JSON object in a file.
+
+    Parameters
+    ----------
+    content
+        Content of the file.
+    path
+        Its path, for messages.
+
+    Raises
+    ------
+    InputError
+        The file holds no JSON object.
+    """
     raw = parse_json(content, path, FORMAT)
     if not isinstance(raw, dict):
         raise InputError("not a JSON object", file=path, legal=FORMAT)
@@ -110,12 +147,21 @@ def parse_document(content: bytes, path: str | os.PathLike[str]) -> dict[str, An
 
 
 def document_of_json(raw: dict[str, Any], instance: Instance, path: str | os.PathLike[str]) -> ScheduleDocument:
-    """The document of a parsed ``.json`` schedule file.
+    """Return the document of a parsed ``.json`` schedule file.
+
+    Parameters
+    ----------
+    raw
+        The parsed document.
+    instance
+        The instance that it is checked against.
+    path
+        Path of the file, for messages.
 
     Raises
     ------
     InputError
-        Where a field is missing or of another type than the format says.
+        A field is missing or of another type than the format says.
     """
     header = _header(raw, path)
     segments = raw.get("segments")
@@ -145,7 +191,22 @@ def _steps(segments: list[Any], path: str | os.PathLike[str]) -> Ints | None:
 
 
 def claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike[str]) -> ScheduleDocument:
-    """The document of a ``.parquet`` schedule file; `InputError` as for the JSON form."""
+    """Return the document of a ``.parquet`` schedule file.
+
+    Parameters
+    ----------
+    content
+        Content of the file.
+    instance
+        The instance that it is checked against.
+    path
+        Its path, for messages.
+
+    Raises
+    ------
+    InputError
+        The file is no schedule file, or a field is missing or of a wrong type.
+    """
     metadata, table = read_parquet(content, path, FORMAT)
     raw = parse_json(metadata.get(_PARQUET_HEADER, "null").encode(), path, FORMAT)
     if not isinstance(raw, dict) or raw.get("format") != FORMAT:

@@ -1,4 +1,4 @@
-"""The rules rate and work: nobody is faster than the speed model allows, and every job gets its work.
+"""The rules rate and work: no job is faster than the speed model allows, and every job gets its work.
 
 A unit of work takes ``pace`` seconds on the GPUs of a segment, whatever the speed model (`CheckContext.pace`): 1 for a
 duration, alpha of a placement for a stage profile, 1 / throughput for a table, T for a scaling profile. Where there is
@@ -33,7 +33,17 @@ from optsched.problem.arrays import Floats, Ints
 
 
 def rate(context: CheckContext, found: Violations, resized: Mapping[int, float] | None = None) -> None:
-    """The rule rate where a segment has its GPUs alone; ``resized``: see `optsched.check.interfaces`."""
+    """Apply the rule rate to segments that have their GPUs alone.
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    found
+        Violations so far.
+    resized
+        Shares of communication of the segments whose gang is not that of their job; None if all gangs are.
+    """
     backwards(context, found)
     paid = restarts(context)
     worth = worth_alone(context, paid, resized)
@@ -41,7 +51,17 @@ def rate(context: CheckContext, found: Violations, resized: Mapping[int, float] 
 
 
 def worth_alone(context: CheckContext, paid: Floats, resized: Mapping[int, float] | None = None) -> Floats:
-    """Seconds at full speed that every segment is worth which has its GPUs alone, f64[S]; ``resized`` as in `rate`."""
+    """Return the seconds at full speed that every segment is worth which has its GPUs alone, f64[S].
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    paid
+        Seconds that every segment spends on resuming its job, f64[S].
+    resized
+        As in `rate`.
+    """
     document, worth = context.document, seconds_at_work(context, paid)
     for s, slow in slow_on_interfaces(context, context.pace, resized=resized).items():
         worth[s] = worth_beside(float(document.start[s] + paid[s]), float(document.end[s]), slow)
@@ -49,14 +69,30 @@ def worth_alone(context: CheckContext, paid: Floats, resized: Mapping[int, float
 
 
 def seconds_at_work(context: CheckContext, paid: Floats) -> Floats:
-    """What is left of the length of every segment, f64[S], after the seconds ``paid`` f64[S] for resuming its job."""
+    """Return the length of every segment without the seconds for resuming its job, f64[S].
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    paid
+        Seconds that every segment spends on resuming its job, f64[S].
+    """
     length = context.document.end - context.document.start
     # start + paid as whoever makes schedules adds them
     return np.where(paid > 0, np.maximum(context.document.end - (context.document.start + paid), 0.0), length)
 
 
 def backwards(context: CheckContext, found: Violations) -> None:
-    """Segments that end before they start."""
+    """Report segments that end before they start.
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    found
+        Violations so far.
+    """
     wrong = context.finite & ~(context.document.end >= context.document.start)
     found.blame(context.of_segment, "rate", wrong, "ends before it starts", "an end after the start")
 
@@ -64,9 +100,20 @@ def backwards(context: CheckContext, found: Violations) -> None:
 def within_worth(
     context: CheckContext, found: Violations, pace: Floats, worth: Floats, legal: Callable[[int], str]
 ) -> None:
-    """No segment does more work than its ``worth`` f64[S], seconds at ``pace`` f64[S], nor do all of a job more than theirs.
+    """Check that no segment does more work than it is worth, nor all segments of a job together.
 
-    ``legal``: what is legal for a segment, in words.
+    Parameters
+    ----------
+    context
+        The schedule.
+    found
+        Violations so far.
+    pace
+        Seconds of a unit of work of every segment, f64[S].
+    worth
+        Seconds at that pace that every segment is worth, f64[S].
+    legal
+        Function from a segment to what is legal for it, in words.
     """
     document, n = context.document, context.instance.n
     judged = context.finite & (document.end >= document.start)
@@ -96,7 +143,10 @@ def within_worth(
 
 
 def _at_once(job: Ints, start: Floats, end: Floats, work: Floats, ulp: Floats) -> Floats:
-    """Seconds of work that segments of no length may do: one of a job as much as the clock cannot tell, else none."""
+    """Return the seconds of work that segments of no length may do.
+
+    One such segment of a job may do as much as the clock cannot tell, the others none.
+    """
     busy = (end == start) & (work > 0)
     once = np.bincount(job, weights=busy)[job] == 1 if job.size else busy
     return np.where(once & ~all_whole(start, work), ulp, 0.0)
@@ -126,12 +176,26 @@ def _pace_in_words(context: CheckContext, s: int, worth: float, paid: float) -> 
 
 
 def less_paid(paid: float) -> str:
-    """What resuming takes off, in words; nothing where nothing is paid."""
+    """Return the deduction for resuming a job, in words; an empty text if nothing is paid.
+
+    Parameters
+    ----------
+    paid
+        Seconds that resuming costs.
+    """
     return f" less {number(paid)} s, which resuming the job costs," if paid else ""
 
 
 def judge_work(context: CheckContext, found: Violations) -> None:
-    """The rule work: the work of a job adds up to what it asks for, and none of it is negative."""
+    """Apply the rule work: the work of a job adds up to what it asks for, and none of it is negative.
+
+    Parameters
+    ----------
+    context
+        The schedule.
+    found
+        Violations so far.
+    """
     document, n, rule = context.document, context.instance.n, "work"
     negative = context.finite & ~(document.work >= 0)
     found.blame(context.of_segment, rule, negative, lambda s: _does(context, s), "0 or more")

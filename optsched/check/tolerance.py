@@ -29,44 +29,102 @@ EXACT = 2.0**53
 
 
 def whole(x: Floats) -> Bools:
-    """Which numbers are integers that float64 adds without error."""
+    """Return which numbers are integers that float64 adds without error, bool[...].
+
+    Parameters
+    ----------
+    x
+        Numbers, f64[...].
+    """
     return np.asarray((np.floor(x) == x) & (np.abs(x) < EXACT))
 
 
 def all_whole(*compared: Floats) -> Bools:
-    """Where all of several arrays are `whole`."""
+    """Return where all of several arrays are `whole`.
+
+    Parameters
+    ----------
+    *compared
+        Arrays of one shape.
+    """
     return np.asarray(np.logical_and.reduce([whole(x) for x in compared]))
 
 
 def slack(seconds: Floats, *compared: Floats) -> Floats:
-    """The tolerance of one comparison: 0 where all compared numbers are whole."""
+    """Return the tolerance of one comparison; 0 if all compared numbers are whole.
+
+    Parameters
+    ----------
+    seconds
+        Seconds that are compared, f64[...].
+    *compared
+        Times that are compared, f64[...].
+    """
     clock = np.maximum.reduce([np.abs(x) for x in compared])
     return np.where(all_whole(*compared), 0.0, RELATIVE * np.maximum(seconds, 0.0) + ULPS * np.spacing(clock))
 
 
 def of_jobs(job: Ints, values: Floats, n: int) -> Floats:
-    """Sums of ``values`` by job, f64[n]."""
+    """Return sums by job, f64[n].
+
+    Parameters
+    ----------
+    job
+        Job of every row, i64[R].
+    values
+        Value of every row, f64[R].
+    n
+        Number of jobs.
+    """
     return np.bincount(job, weights=values, minlength=n).astype(np.float64)
 
 
 def largest_of_jobs(job: Ints, values: Floats, n: int) -> Floats:
-    """Largest of ``values`` >= 0 by job, f64[n]; 0 for a job without any."""
+    """Return the largest value of every job, f64[n]; 0 for a job without any.
+
+    Parameters
+    ----------
+    job
+        Job of every row, i64[R].
+    values
+        Value >= 0 of every row, f64[R].
+    n
+        Number of jobs.
+    """
     largest = np.zeros(n)
     np.maximum.at(largest, job, values)
     return largest
 
 
 def job_tolerance(seconds: Floats, ulp: Floats, rounded: Ints | Floats | int = 0) -> Floats:
-    """Seconds that jobs may overdraw in all: ``seconds`` they run, ``ulp`` of their clock, ``rounded`` segments; f64[n]."""
+    """Return the seconds that every job may overdraw in all, f64[n].
+
+    Parameters
+    ----------
+    seconds
+        Seconds that the job runs, f64[n].
+    ulp
+        Unit in the last place of its clock, f64[n].
+    rounded
+        Number of its rounded segments.
+    """
     many = np.minimum(ROOT_ULPS * np.sqrt(rounded) * ulp, MOST * seconds)
     return RELATIVE * seconds + ULPS * ulp + many
 
 
 def overspent(job: Ints, lost: Floats, each: Floats, allowed: Floats) -> tuple[Ints, Ints]:
-    """(rows that overdraw by themselves, jobs that do so only in sum).
+    """Return the rows that overdraw by themselves, and the jobs that do so only in sum; NaN is always too much.
 
-    ``lost`` f64[R] >= 0: what row r of job ``job[r]`` overdraws; ``each`` f64[R]: what a row may; ``allowed`` f64[n]:
-    what a job may in all. NaN is always too much.
+    Parameters
+    ----------
+    job
+        Job of every row, i64[R].
+    lost
+        Seconds >= 0 that every row overdraws, f64[R].
+    each
+        Seconds that every row may overdraw, f64[R].
+    allowed
+        Seconds that every job may overdraw in all, f64[n].
     """
     alone = np.asarray(~(lost <= each))
     total = of_jobs(job, np.where(alone, 0.0, lost), allowed.size)
@@ -76,5 +134,11 @@ def overspent(job: Ints, lost: Floats, each: Floats, allowed: Floats) -> tuple[I
 
 
 def number(x: float) -> str:
-    """Digits that read back as ``x``, without ``.0``."""
+    """Return digits that read back as ``x``, without ``.0``.
+
+    Parameters
+    ----------
+    x
+        A number.
+    """
     return str(int(x)) if np.isfinite(x) and abs(x) < EXACT and x == int(x) else repr(float(x))

@@ -1,4 +1,4 @@
-"""What completion times are worth, by formulas written here anew: exact for any floats and fractions."""
+"""Values of completion times, by formulas that are written here independently: exact for any floats and fractions."""
 
 from __future__ import annotations
 
@@ -33,7 +33,20 @@ Times = Sequence[float] | Sequence[Fraction]
 
 
 def known_objective(instance: Instance, objective: str | None) -> str:
-    """The name of an objective, by default that of the instance; `InputError` for an unknown one."""
+    """Return the name of an objective, by default that of the instance.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    objective
+        Name of the objective, or None.
+
+    Raises
+    ------
+    InputError
+        There is no such objective.
+    """
     name = (objective or instance.objective or DEFAULT_OBJECTIVE).replace("-", "_")
     if name not in (*TERMS, FAIR, UTILITY):
         raise InputError("not an objective", field="objective", value=name, legal=", ".join([*TERMS, FAIR, UTILITY]))
@@ -41,7 +54,17 @@ def known_objective(instance: Instance, objective: str | None) -> str:
 
 
 def exact_value(instance: Instance, completion: Times, objective: str) -> Fraction:
-    """The value of completion times, seconds of every job: added up as integers in a common unit."""
+    """Return the exact value of completion times: a sum of integers in a common unit.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    completion
+        Completion time of every job in seconds.
+    objective
+        Name of the objective.
+    """
     if instance.n == 0:
         return Fraction(0)
     arrival, weight = instance.arrival.tolist(), instance.weight.tolist()

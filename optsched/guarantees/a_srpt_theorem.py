@@ -45,11 +45,20 @@ TIE = 1e-9  # relative: virtual lengths that differ by rounding alone may be ser
 
 @dataclass(frozen=True)
 class Factors:
-    """What the theorem of A-SRPT multiplies.
+    """The factors of the theorem of A-SRPT.
 
-    ``tau``, ``beta``, ``overtake``: parameters of the policy. ``rho``: slowest over fastest pace of a job, the largest;
-    ``rho_1`` and ``rho_2`` split it at the pace that the virtual machine takes. ``kappa`` = G / (G - g_max + 1). ``over``,
-    ``under``: the worst factors, >= 1, by which a prediction was above and below the truth.
+    Attributes
+    ----------
+    tau, beta, overtake
+        Parameters of the policy.
+    rho
+        Slowest over fastest pace of a job, the largest.
+    rho_1, rho_2
+        Its split at the pace that the virtual machine takes.
+    kappa
+        G / (G - g_max + 1).
+    over, under
+        The worst factors, >= 1, by which a prediction was above and below the truth.
     """
 
     tau: float
@@ -64,7 +73,7 @@ class Factors:
 
     @property
     def of_beta_point(self) -> float:
-        """How much later than its beta point a job may start."""
+        """Factor of its beta point by which a job starts at the latest."""
         in_turn = (self.tau + self.under * self.rho_2 * self.kappa) / self.beta
         return 1 + in_turn + self.under * self.overtake * self.kappa
 
@@ -75,11 +84,27 @@ class Factors:
 
 
 def virtual_srpt(arrival: Floats, length: Floats, beta: float = 1.0) -> Floats:
-    """When preemptive SRPT on a unit machine has done ``beta`` of every job: f64[n] seconds.
+    """Return when preemptive SRPT on a unit machine has done the part ``beta`` of every job, f64[n] seconds.
 
-    ``arrival``, ``length`` f64[n] seconds, in any order; ``beta`` in (0, 1]. The machine serves the smallest (remaining,
-    index), so that an arrival preempts only if it is strictly smaller (or equal, with a smaller index).
-    Complexity O(n log n). Reference: Schrage 1968; beta points: Phillips, Stein and Wein 1998.
+    The machine serves the smallest (remaining, index), so that an arrival preempts only if it is strictly smaller (or
+    equal, with a smaller index).
+
+    Parameters
+    ----------
+    arrival
+        Release dates in seconds, f64[n], in any order.
+    length
+        Lengths in seconds, f64[n].
+    beta
+        Part of a job, in (0, 1].
+
+    Notes
+    -----
+    Complexity O(n log n).
+
+    References
+    ----------
+    Schrage 1968; beta points: Phillips, Stein and Wein 1998.
     """
     n, r, p = arrival.size, arrival.tolist(), length.tolist()
     order = np.lexsort((np.arange(n), arrival)).tolist()
@@ -122,7 +147,15 @@ def _predicted(run: Run) -> Floats:
 
 
 def factors(policy: Any, run: Run) -> Factors:
-    """The factors of the theorem for a run."""
+    """Return the factors of the theorem for a run.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    run
+        Its run.
+    """
     instance = run.instance
     if instance.n == 0:
         return Factors(policy.tau, policy.beta, 1.0, 1.0, 1.0, 1.0, 1.0, 1.0, policy.overtake)
@@ -145,19 +178,39 @@ def factors(policy: Any, run: Run) -> Factors:
 
 
 def a_srpt_factors(run: Run) -> Factors:
-    """The factors of A-SRPT's theorem for a run of ``a-srpt``, from the jobs, the cluster and what was predicted.
+    """Return the factors of A-SRPT's theorem for a run of ``a-srpt``. Complexity O(n).
 
-    ``.ratio`` is what is promised, ``.rho`` how much slower the worst placement is, ``.kappa`` what wide gangs cost; see
-    `optsched.guarantees.a_srpt_theorem`. Raises `InputError` for the run of another policy. O(n).
+    ``.ratio`` is the guarantee, ``.rho`` the cost of the worst placement, ``.kappa`` the cost of wide gangs; see
+    `optsched.guarantees.a_srpt_theorem`.
+
+    Parameters
+    ----------
+    run
+        The run.
+
+    Raises
+    ------
+    InputError
+        The run is of another policy.
     """
     return factors(_policy_of(run), run)
 
 
 def a_srpt_limits(run: Run) -> Floats:
-    """When the theorem says that each job of a run of ``a-srpt`` is done at the latest: f64[n], seconds on its clock.
+    """Return the latest completion of each job of a run of ``a-srpt`` by the theorem, f64[n], seconds on its clock.
 
-    The inequality C_j <= (...) B_j + n_j slowest_j of the module, which adds up to the guarantee and is audited in every run
-    that reports one. Raises `InputError` for the run of another policy. O(n log n).
+    It is the inequality C_j <= (...) B_j + n_j slowest_j of the module, which adds up to the guarantee and is audited
+    in every run that reports one. Complexity O(n log n).
+
+    Parameters
+    ----------
+    run
+        The run.
+
+    Raises
+    ------
+    InputError
+        The run is of another policy.
     """
     return _limits(_policy_of(run), run.relative)[0] + run.instance.epoch
 

@@ -1,4 +1,4 @@
-"""What theorems assume: predicates that they share, each of which says what is broken in words, or None."""
+"""Assumptions of theorems: shared predicates, each of which returns in words what is broken, or None."""
 
 from __future__ import annotations
 
@@ -17,7 +17,13 @@ Assumptions = Callable[[Any, Placement, Instance], tuple[str, ...]]
 
 
 def all_of(*assumptions: Assumption) -> Assumptions:
-    """``(policy, placement, instance)`` -> all that is broken, in the order given."""
+    """Return a function of (policy, placement, instance) that lists everything that is broken, in the order given.
+
+    Parameters
+    ----------
+    *assumptions
+        The assumptions.
+    """
 
     def broken(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...]:
         found: list[str] = []
@@ -30,17 +36,43 @@ def all_of(*assumptions: Assumption) -> Assumptions:
 
 
 def policy_is(holds: Callable[[Any], bool], otherwise: str) -> Assumption:
-    """Of the parameters of the policy, which ``otherwise`` may name as ``{policy.NAME}``."""
+    """Return an assumption on the parameters of the policy.
+
+    Parameters
+    ----------
+    holds
+        Predicate of the policy.
+    otherwise
+        Text if it does not hold; it may contain ``{policy.NAME}``.
+    """
     return lambda policy, placement, instance: None if holds(policy) else otherwise.format(policy=policy)
 
 
 def instance_is(holds: Callable[[Instance], Any], otherwise: str) -> Assumption:
-    """Of jobs and cluster."""
+    """Return an assumption on jobs and cluster.
+
+    Parameters
+    ----------
+    holds
+        Predicate of the instance.
+    otherwise
+        Text if it does not hold.
+    """
     return lambda policy, placement, instance: None if holds(instance) else otherwise
 
 
 def any_free_gpus(policy: Any, placement: Placement, instance: Instance) -> str | None:
-    """A gang starts whenever enough GPUs are free: identical GPUs, and a placement that takes any of them."""
+    """Check that a gang starts whenever enough GPUs are free: identical GPUs, and a placement that takes any of them.
+
+    Parameters
+    ----------
+    policy
+        Not used.
+    placement
+        The placement.
+    instance
+        Jobs and a cluster.
+    """
     if not instance.unrestricted:
         return "some jobs may not use every GPU"
     if placement.any_free:
@@ -49,13 +81,33 @@ def any_free_gpus(policy: Any, placement: Placement, instance: Instance) -> str 
 
 
 def one_gpu_type(policy: Any, placement: Placement, instance: Instance) -> str | None:
-    """Identical GPUs."""
+    """Check that all GPUs are of one type.
+
+    Parameters
+    ----------
+    policy
+        Not used.
+    placement
+        Not used.
+    instance
+        Jobs and a cluster.
+    """
     types = {group.gpu.casefold() for group in instance.cluster.nodes}
     return None if len(types) <= 1 else f"GPUs of {len(types)} types"
 
 
 def no_restart_cost(policy: Any, placement: Placement, instance: Instance) -> str | None:
-    """A preempted job resumes for nothing."""
+    """Check that a preempted job resumes without cost.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    placement
+        Not used.
+    instance
+        Jobs and a cluster.
+    """
     return None if policy.restart == 0 and not np.nan_to_num(instance.restart).any() else "a restart costs time"
 
 

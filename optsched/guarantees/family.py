@@ -1,7 +1,7 @@
-"""`Family`: instances on which a rule loses much, as something that can be made, run and held against its formula.
+"""`Family`: instances on which a rule loses much, which can be made, run and compared with their formula.
 
-Every family registers itself in the module of its theorem (or, where there is none, in a file of its own). A member
-is written like a policy: ``blocked-long-job:m=4``.
+Every family registers itself in the module of its theorem (or, if there is none, in a file of its own). A member is
+written like a policy: ``blocked-long-job:m=4``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,17 @@ from optsched.registry import Registry, parameters_of, parsed
 
 @dataclass(frozen=True)
 class Challenge:
-    """An instance that is bad for a policy; ``reference``: what some schedule of it reaches, ``better``, if that is here."""
+    """An instance that is bad for a policy.
+
+    Attributes
+    ----------
+    instance
+        The instance.
+    reference
+        Value that some schedule of it reaches.
+    better
+        That schedule, if it is given.
+    """
 
     instance: Instance
     reference: Fraction
@@ -28,18 +38,29 @@ class Challenge:
 
 @dataclass(frozen=True)
 class Family:
-    """Instances, one for every choice of parameters, on which ``policy`` is bad (made by the decorator `family`).
+    """Instances, one for every choice of parameters, on which a policy is bad; the decorator `family` makes one.
 
-    Parameters
+    Attributes
     ----------
-    name, summary : how it is called, and what its members are, in one line.
-    policy, objective : the specification of the policy that loses, and in what.
-    make : the member of some parameters, keywords with defaults that are numbers. It states its optimum; where that is not
-        known it is a `Challenge`. The first parameter is the size, which the others do not depend on.
-    ratio : value of ``policy`` / optimum of a member (of a gain: optimum / value), exact, of the same parameters; None where
-        no formula is known.
-    limit : what the ratio is or tends to, in words.
-    sizes : some values of the first parameter on which it is worth looking at, all cheap.
+    name
+        Name of the family.
+    summary
+        Its members in one line.
+    policy
+        Specification of the policy that loses.
+    objective
+        Name of the objective in which it loses.
+    make
+        Function that returns the member of some parameters, keywords with defaults that are numbers. The member states
+        its optimum; if that is not known it is a `Challenge`. The first parameter is the size; the others do not depend
+        on it.
+    ratio
+        Function of the same parameters: value of ``policy`` / optimum of a member (for a gain optimum / value), exact;
+        None if no formula is known.
+    limit
+        The ratio, or its limit, in words.
+    sizes
+        Values of the first parameter that are worth a look, all cheap.
     """
 
     name: str
@@ -58,27 +79,42 @@ class Family:
 
     @property
     def size(self) -> str:
-        """The name of the first parameter."""
+        """Name of the first parameter."""
         return next(iter(self.parameters))
 
     def __call__(self, *args: Any, **parameters: Any) -> Instance:
-        """The instance of these parameters. An optimum that it states is a formula, proved in the module of the theorem."""
+        """Return the instance of some parameters.
+
+        An optimum that it states is a formula, proved in the module of the theorem.
+        """
         found = self.make(*args, **parameters)
         return found.instance if isinstance(found, Challenge) else proved_here(found)
 
     def member(self, **parameters: Any) -> Member:
-        """The member of these parameters, the others at their defaults."""
+        """Return the member of some parameters, with the others at their defaults.
+
+        Parameters
+        ----------
+        **parameters
+            Values by name.
+        """
         written = ",".join(f"{key}={value}" for key, value in parameters.items())
         return Member(self, {**self.parameters, **parameters}, f"{self.name}:{written}" if written else self.name)
 
     def of_size(self, size: int) -> Member:
-        """The member of that size."""
+        """Return the member of a size.
+
+        Parameters
+        ----------
+        size
+            Value of the first parameter.
+        """
         return self.member(**{self.size: size})
 
 
 @dataclass(frozen=True)
 class Member:
-    """A family with values for all of its parameters, and how it is written."""
+    """A family with values for all of its parameters, and its written form."""
 
     family: Family
     parameters: Mapping[str, Any]
@@ -86,17 +122,17 @@ class Member:
 
     @property
     def instance(self) -> Instance:
-        """Made anew; `InputError` for parameters that are invalid."""
+        """The instance, newly made; `InputError` for parameters that are invalid."""
         return self.family(**self.parameters)
 
     @property
     def ratio(self) -> Fraction | None:
-        """Value / optimum, of a gain optimum / value, exact, where there is a formula."""
+        """Value / optimum (for a gain optimum / value), exact; None if there is no formula."""
         return None if self.family.ratio is None else self.family.ratio(**self.parameters)
 
     @property
     def reference(self) -> Fraction | None:
-        """What some schedule reaches in the objective of the family, where the optimum is not known."""
+        """Value that some schedule reaches in the objective of the family if the optimum is not known, else None."""
         found = self.family.make(**self.parameters)
         return found.reference if isinstance(found, Challenge) else None
 
@@ -105,7 +141,15 @@ FAMILIES: Registry[Family] = Registry("family", package="optsched.guarantees")
 
 
 def family(summary: str, **facts: Any) -> Callable[[Callable[..., Instance | Challenge]], Family]:
-    """Decorator that files a maker of instances under its own name, with ``-`` for ``_``, as a `Family`."""
+    """Return a decorator that registers a maker of instances under its own name, with ``-`` for ``_``, as a `Family`.
+
+    Parameters
+    ----------
+    summary
+        The members in one line.
+    **facts
+        Further attributes of the `Family`.
+    """
 
     def add(make: Callable[..., Instance | Challenge]) -> Family:
         found = Family(make.__name__.replace("_", "-"), summary, make=make, **facts)
@@ -115,14 +159,33 @@ def family(summary: str, **facts: Any) -> Callable[[Callable[..., Instance | Cha
 
 
 def family_member(text: str) -> Member:
-    """The member written ``NAME[:key=value,...]``.
+    """Return the member written ``NAME[:key=value,...]``.
 
-    Raises `InputError` with near matches for an unknown family or parameter, and for a value of the wrong type.
+    Parameters
+    ----------
+    text
+        The written form.
+
+    Raises
+    ------
+    InputError
+        The family or a parameter is unknown, or a value has the wrong type; the message has near matches.
     """
     _, values = parsed(lambda name: FAMILIES.get(name).make, "family", text)
     return FAMILIES.get(text.partition(":")[0].strip()).member(**values)
 
 
 def family_instance(text: str) -> Instance:
-    """The instance of the member written ``NAME[:key=value,...]``; errors as of `family_member`, and of its maker."""
+    """Return the instance of the member written ``NAME[:key=value,...]``.
+
+    Parameters
+    ----------
+    text
+        The written form.
+
+    Raises
+    ------
+    InputError
+        As from `family_member`, or a parameter is invalid.
+    """
     return family_member(text).instance

@@ -1,4 +1,4 @@
-"""`Guarantee`: a theorem that says value <= ratio x optimum, as something that can be held against a run.
+"""`Guarantee`: a theorem "value <= ratio x optimum" as an object that can be checked against a run.
 
 Every theorem registers itself in its own module, with its statement, source, assumptions and tight family.
 """
@@ -30,16 +30,26 @@ KNOWLEDGE = ("non-clairvoyant", "predicted", "clairvoyant", "offline")  # of len
 class Statement:
     """A theorem in words.
 
-    Parameters
+    Attributes
     ----------
-    id, statement, source : its name, the theorem in one line, and who proved it.
-    notation : its problem in Graham's three fields, with words for what they have no sign for; where none is given, what
-        stands before the colon of the statement.
-    knowledge : what the algorithm needs to know, one of `KNOWLEDGE`.
-    status : one of `STATUSES`. ``proved``: ``proof`` is complete, or the module of the theorem has it; ``published``: proved
+    id
+        Name of the theorem.
+    statement
+        The theorem in one line.
+    notation
+        Its problem in Graham's three fields, with words for whatever they have no sign for; if it is not given, the
+        text before the colon of the statement.
+    knowledge
+        What the algorithm needs to know, one of `KNOWLEDGE`.
+    source
+        Who proved it.
+    status
+        One of `STATUSES`. ``proved``: ``proof`` is complete, or the module of the theorem has it; ``published``: proved
         in the source, not repeated here; ``recollected``: as ``published``, but the source was not at hand.
-    proof : the proof in a few sentences, or the idea of the one in the source.
-    objective : the name of the objective that it bounds.
+    proof
+        The proof in a few sentences, or the idea of the one in the source.
+    objective
+        Name of the objective that it bounds.
     """
 
     id: str
@@ -66,10 +76,17 @@ class GuaranteeError(OptschedError):
 
 @dataclass(frozen=True)
 class TightFamily:
-    """Instances on which a guarantee is reached: nobody can prove a smaller ratio.
+    """Instances on which a guarantee is reached, so that no smaller ratio can be proved.
 
-    ``text`` says what they are; where they can be made they are a ``family``. ``exact``: its policy misses the optimum of
-    every member by the ratio of the theorem; otherwise only in the limit.
+    Attributes
+    ----------
+    text
+        The instances in words.
+    family
+        The family that makes them, if it exists.
+    exact
+        True if the policy of the family misses the optimum of every member by the ratio of the theorem, False if only
+        in the limit.
     """
 
     text: str
@@ -79,17 +96,41 @@ class TightFamily:
 
 @dataclass(frozen=True, kw_only=True)
 class PolicyTheorem(Statement):
-    """On ``policies``, registered names, under ``assumptions``: (policy, placement, instance) -> what is broken in words."""
+    """A theorem about policies, by their registered names, under assumptions.
+
+    Attributes
+    ----------
+    policies
+        Names of the policies.
+    assumptions
+        Function of (policy, placement, instance) that returns, in words, which assumptions are broken.
+    """
 
     policies: tuple[str, ...]
     assumptions: Callable[[Any, Placement, Instance], tuple[str, ...]]
 
     def is_about(self, policy: Any) -> bool:
-        """Is ``policy`` one of the registered algorithms that the theorem is about? Its name alone proves nothing."""
+        """Return whether a policy is one of the registered algorithms of the theorem; its name alone is not enough.
+
+        Parameters
+        ----------
+        policy
+            The policy.
+        """
         return any(name in POLICIES and type(policy) is POLICIES.get(name) for name in self.policies)
 
     def applies(self, policy: Any, placement: Placement, instance: Instance) -> bool:
-        """Is it about this policy, and does every assumption hold?"""
+        """Return whether the theorem is about a policy and every assumption holds.
+
+        Parameters
+        ----------
+        policy
+            The policy.
+        placement
+            Its placement.
+        instance
+            Jobs and a cluster.
+        """
         return self.is_about(policy) and not self.assumptions(policy, placement, instance)
 
 
@@ -97,13 +138,20 @@ class PolicyTheorem(Statement):
 class Guarantee(PolicyTheorem):
     """A theorem: under its assumptions the value of ``objective`` is at most ratio x optimum.
 
-    Parameters
+    Attributes
     ----------
-    ratio : ``(policy, run)`` -> the factor for this run, finite; a fraction where it is exact.
-    audit : ``(policy, run)`` -> per-job inequalities of the proof that do not hold, each naming its job.
-    proves : ``(policy, run)`` -> a lower bound on the optimum that the run itself carries, exact; None: it carries none.
-    schedule_class : the class of schedules whose optimum is meant: ``gang`` (the best schedule may preempt),
-        ``gang-nonpreemptive``, or ``forking`` (the best schedule may also run a job in several copies at once).
+    ratio
+        Function of (policy, run) that returns the factor for this run, finite; a fraction if it is exact.
+    tight
+        Instances on which it is reached.
+    audit
+        Function of (policy, run) that returns per-job inequalities of the proof that do not hold, each with its job.
+    proves
+        Function of (policy, run) that returns an exact lower bound on the optimum that the run itself carries; None if
+        it carries none.
+    schedule_class
+        The class of schedules whose optimum is meant: ``gang`` (the best schedule may preempt), ``gang-nonpreemptive``,
+        or ``forking`` (the best schedule may also run a job in several copies at once).
     """
 
     ratio: Callable[[Any, Run], Fraction | float]
@@ -118,12 +166,28 @@ guarantee = GUARANTEES.maker(Guarantee, lambda theorem: theorem.id)
 
 
 def late(run: Run, limit: Floats) -> Ints:
-    """Jobs that complete after ``limit`` f64[n] seconds, except for rounding and what the clock cannot hold: i64[late]."""
+    """Return the jobs that complete after a limit, except for rounding and the resolution of the clock, i64[late].
+
+    Parameters
+    ----------
+    run
+        The run.
+    limit
+        Latest completion of every job in seconds, f64[n].
+    """
     return np.flatnonzero(run.schedule.completion > limit * (1 + ROUNDING) + MISSED * run.schedule.resolution)
 
 
 def late_findings(run: Run, limit: Floats) -> list[str]:
-    """The findings of an audit, of `Run.relative`, for jobs that complete after their limit; the first ones one by one."""
+    """Return the findings of an audit for jobs that complete after their limit; the first ones one by one.
+
+    Parameters
+    ----------
+    run
+        The run, as `Run.relative`.
+    limit
+        Latest completion of every job in seconds, f64[n].
+    """
     jobs, completion, ids = late(run, limit), run.schedule.completion, run.instance.ids
     lines = [
         f"job {ids[j]!r} completes at {completion[j]:.9g} s after the first arrival, "
@@ -134,7 +198,13 @@ def late_findings(run: Run, limit: Floats) -> list[str]:
 
 
 def in_time(limit: Callable[[Run], Floats]) -> Callable[[Any, Run], list[str]]:
-    """The audit of ``limit``: of `Run.relative`, when every job must have completed, f64[n] seconds."""
+    """Return the audit of a limit on completion times.
+
+    Parameters
+    ----------
+    limit
+        Function from `Run.relative` to the latest completion of every job in seconds, f64[n].
+    """
     return lambda policy, run: late_findings(run.relative, limit(run.relative))
 
 

@@ -203,7 +203,13 @@ THE_LOSERS = "each job on the machine that greedy does not choose"
 
 
 def factor(m: int) -> int:
-    """ceil(log2 m) + 1, of integers."""
+    """Return ceil(log2 m) + 1, computed in integers.
+
+    Parameters
+    ----------
+    m
+        Number of machines.
+    """
     return (m - 1).bit_length() + 1
 
 

@@ -1,9 +1,10 @@
-"""What an instance states of its optimum, and what of it this installation has proved.
+"""The optimum that an instance states, and the part of it that this installation has proved.
 
-Anybody can write an optimum into a file. It is the optimum here only where optsched proved it: for a shipped instance in
+Anybody can write an optimum into a file. It counts as the optimum only if optsched proved it: for a shipped instance in
 ``instances/index.csv`` (by the digest of the instance), for an instance that optsched made and solved itself
-(`proved_here`), or by files beside the instance file that are proved anew (`optsched.evaluation.optimum_bounds`).
-Otherwise it is *stated*: never a bound, never in a ratio, but held against every run and bound, which may refute it.
+(`proved_here`), or by files next to the instance file that are verified again (`optsched.evaluation.stored_certificates`).
+Otherwise it is *stated*: it is never a bound and never in a ratio, but every run and bound is compared with it and may
+refute it.
 """
 
 from __future__ import annotations
@@ -22,14 +23,33 @@ _proved: set[Stated] = set()  # by this process
 
 
 def stating(value: float, objective: str, schedule_class: str, *proved_by: str) -> dict[str, Any]:
-    """What an instance states of its optimum: its value among the schedules of a class, and what proves it."""
+    """Return the statement of an optimum in an instance.
+
+    Parameters
+    ----------
+    value
+        The optimum.
+    objective
+        Name of the objective.
+    schedule_class
+        Name of the class of schedules among which it is the optimum.
+    *proved_by
+        What proves it.
+    """
     return {"objective": objective, "class": schedule_class, "value": value, "proved_by": list(proved_by)}
 
 
 def exact_optimum(instance: Instance, objective: str) -> tuple[Fraction, str] | None:
-    """(value, class of schedules) of the optimum that the instance states for this objective, or None.
+    """Return the optimum that an instance states for an objective, and its class of schedules; None if it states none.
 
     A flow time and its completion time differ by a constant, so that either states the other.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    objective
+        Name of the objective.
     """
     if not instance.optimum:
         return None
@@ -40,9 +60,14 @@ def exact_optimum(instance: Instance, objective: str) -> tuple[Fraction, str] | 
 
 
 def proved_here(instance: Instance) -> Instance:
-    """``instance``, whose optimum this process has just proved, or that of a theorem which optsched holds it against.
+    """Return an instance whose optimum this process, or a theorem of the package, has just proved.
 
-    For code that makes instances with their optimum; nothing that is read from a file passes through here.
+    It is for code that makes instances with their optimum; nothing that is read from a file passes through it.
+
+    Parameters
+    ----------
+    instance
+        The instance.
     """
     stated = _stated(instance)
     if stated is not None:
@@ -51,7 +76,15 @@ def proved_here(instance: Instance) -> Instance:
 
 
 def is_proved(instance: Instance) -> bool:
-    """Did this installation prove the optimum that the instance states? O(n), and a look at the index of what is shipped."""
+    """Return whether this installation proved the optimum that the instance states.
+
+    Complexity O(n), and a look at the index of shipped instances.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    """
     stated = _stated(instance)
     if stated is None:
         return False
@@ -72,7 +105,17 @@ def _stated(instance: Instance) -> Stated | None:
 
 
 def shift(instance: Instance, known: str, wanted: str) -> Fraction | None:
-    """What turns a value of the objective ``known`` into one of ``wanted``; None where no constant does."""
+    """Return the constant between the values of two objectives; None if their difference is no constant.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    known
+        Name of the objective whose value is given.
+    wanted
+        Name of the objective whose value is wanted.
+    """
     have, want = get_objective(known), get_objective(wanted)
     if have.name == want.name:
         return Fraction(0)

@@ -78,9 +78,18 @@ from optsched.speeds.type_speeds import type_speeds
 
 @dataclass(frozen=True, eq=False)
 class UnrelatedMachines:
-    """``release``, ``weight`` f64[n]; ``work`` f64[n] units and ``rate`` f64[m, n] units a second: p_ij = work / rate.
+    """Jobs on unrelated machines, with p_ij = work / rate; a machine with rate 0 is not for that job.
 
-    A rate of 0: the machine is not for that job.
+    Attributes
+    ----------
+    release
+        Release dates in seconds, f64[n].
+    weight
+        Weights, f64[n].
+    work
+        Units of work, f64[n].
+    rate
+        Units of work a second, f64[m, n].
     """
 
     release: Floats
@@ -90,7 +99,20 @@ class UnrelatedMachines:
 
     @classmethod
     def of(cls, instance: Instance) -> UnrelatedMachines:
-        """One machine for every GPU, in the order of nodes, for jobs of one GPU; counted from the first arrival."""
+        """Return one machine for every GPU, in the order of nodes, for jobs of one GPU.
+
+        Times count from the first arrival.
+
+        Parameters
+        ----------
+        instance
+            Jobs and a cluster.
+
+        Raises
+        ------
+        InputError
+            A job needs more than one GPU.
+        """
         instance, cluster = instance.relative, instance.cluster
         check_legal(bool((instance.gpus == 1).all()), "gpus", "gangs", "jobs of one GPU")
         node = np.repeat(np.arange(cluster.node_count), cluster.node_gpus)
@@ -99,7 +121,15 @@ class UnrelatedMachines:
         return cls(instance.arrival, instance.weight, instance.work, np.where(suits, by_type, 0.0).T)
 
     def seconds(self, i: int, j: int) -> Fraction | None:
-        """p_ij, exact; None where j may not run."""
+        """Return p_ij, exact; None if the job may not run there.
+
+        Parameters
+        ----------
+        i
+            Index of the machine.
+        j
+            Index of the job.
+        """
         rate = Fraction(float(self.rate[i, j]))
         return Fraction(float(self.work[j])) / rate if rate else None
 
@@ -112,11 +142,24 @@ EQUAL = Fraction(1, 2**50)  # relative: seconds that differ by no more are one l
 
 
 def least_makespan(machines: UnrelatedMachines, prices: list[Fraction], limit: Fraction) -> Fraction:
-    """No schedule without preemption of jobs that are all there at 0 is shorter, whatever ``prices`` [m] >= 0 and ``limit``.
+    """Return a lower bound on the makespan without preemption of jobs that are all released at 0.
 
-    Every job takes p_ij on some machine. A schedule shorter than the least p_ij above the limit uses pairs up to it only; so
-    its machines, machine i at the price y_i, work for no less than the sum of the least y_i p_ij of every job, all of them
-    for no longer than the makespan. O(n m) fractions.
+    Complexity O(n m) fractions.
+
+    Parameters
+    ----------
+    machines
+        The jobs and machines.
+    prices
+        Price >= 0 of every machine, [m]; any prices give a bound.
+    limit
+        Seconds up to which pairs of job and machine are used; any limit gives a bound.
+
+    Notes
+    -----
+    Every job takes p_ij on some machine. A schedule shorter than the least p_ij above the limit uses only pairs up to
+    the limit. Its machines, machine i at the price y_i, work for no less than the sum of the least y_i p_ij of every
+    job, and all of them for no longer than the makespan.
     """
     alone, together, longer = Fraction(0), Fraction(0), list[Fraction]()
     for j in range(machines.release.size):
@@ -209,19 +252,28 @@ AT_ONCE = 4_000_000  # terms in memory
 
 @dataclass(frozen=True, eq=False)
 class StepFunction:
-    """A function of time: ``value[k]`` from ``time[k]`` on; times rise, the last value is 0, as it is before the first."""
+    """A step function of time: ``value[k]`` from ``time[k]`` on.
+
+    Times rise; the value is 0 before the first time and from the last time on.
+    """
 
     time: Floats
     value: Floats
 
     @property
     def integral(self) -> Fraction:
-        """Over all time, exact."""
+        """The integral over all time, exact."""
         t, v = (list(map(Fraction, each.tolist())) for each in (self.time, self.value))
         return sum((v[k] * (t[k + 1] - t[k]) for k in range(len(t) - 1)), Fraction(0))
 
     def times(self, factor: float) -> StepFunction:
-        """The same function, ``factor`` >= 0 times as large."""
+        """Return the function multiplied by a factor.
+
+        Parameters
+        ----------
+        factor
+            The factor, >= 0.
+        """
         return StepFunction(self.time, self.value * factor)
 
 
@@ -235,13 +287,23 @@ class FlowDual:
 
     @property
     def value(self) -> Fraction:
-        """No schedule costs less, if it is feasible."""
+        """A lower bound on the cost of every schedule, if the solution is feasible."""
         earned = sum(map(Fraction, self.alpha.tolist()), Fraction(0))
         return earned - sum((each.integral for each in self.beta), Fraction(0))
 
 
 def best_dual(machines: UnrelatedMachines, beta: Sequence[StepFunction], theta: float) -> FlowDual:
-    """The largest alpha for ``beta``, rounded down so that it is feasible in exact arithmetic."""
+    """Return the largest alpha for given ``beta``, rounded down so that it is feasible in exact arithmetic.
+
+    Parameters
+    ----------
+    machines
+        The jobs and machines.
+    beta
+        A function of time for every machine.
+    theta
+        Parameter of the program, in [0, 1].
+    """
     least = np.full(machines.release.size, np.inf)
     for i, steps in enumerate(beta):
         may = np.flatnonzero(machines.rate[i] > 0)
@@ -268,7 +330,13 @@ STEPS = (0.25, 0.125, 0.0625, 0.03125)  # by which theta and lambda are changed
 
 
 def waiting_weight(run: Run) -> tuple[StepFunction, ...]:
-    """W_i(t) of every GPU: the weight of the jobs that were bound to it and are not done; counted from the first arrival."""
+    """Return W_i(t) of every GPU: the weight of its jobs that are not done; times count from the first arrival.
+
+    Parameters
+    ----------
+    run
+        A run of immediate dispatch.
+    """
     run = run.relative
     slot = np.asarray(run.notes["dispatch_slot"]).astype(np.int64)
     release, done, weight = run.instance.arrival, run.schedule.completion, run.instance.weight
@@ -288,10 +356,19 @@ def _steps(begin: np.ndarray, end: np.ndarray, height: np.ndarray) -> StepFuncti
 
 
 def dual_of(run: Run, speed: Fraction = Fraction(1), instance: Instance | None = None) -> FlowDual:
-    """The dual solution of a run of immediate dispatch on machines ``speed`` times as fast as those of ``instance``.
+    """Return the dual solution of a run of immediate dispatch on faster machines than those of an instance.
 
-    Its value is a lower bound on the optimum of ``instance`` (None: that of the run), at least (s - 1) / (s + 1) times the
-    value of the run. O(n^2) for each of some twenty choices of theta and lambda.
+    Its value is a lower bound on the optimum of the instance, at least (s - 1) / (s + 1) times the value of the run.
+    Complexity O(n^2) for each of some twenty choices of theta and lambda.
+
+    Parameters
+    ----------
+    run
+        The run.
+    speed
+        Speed s of its machines.
+    instance
+        The instance at speed 1; None: that of the run.
     """
     machines, waiting = UnrelatedMachines.of(instance or run.instance), waiting_weight(run)
 

@@ -222,14 +222,28 @@ FACTOR_APART, FACTOR_COMMON = Fraction(16853, 10000), Fraction(17451, 10000)
 
 
 def program_of(instance: Instance) -> LpSchedule:
-    """The schedule of the linear program, times from the first arrival; ties as the policies break them."""
+    """Return the schedule of the linear program, with times from the first arrival and ties broken as in the policies.
+
+    Parameters
+    ----------
+    instance
+        Jobs on one machine.
+    """
     instance = instance.relative
     ratio = np.divide(instance.duration, instance.weight, out=np.full(instance.n, np.inf), where=instance.weight > 0)
     return LpSchedule.of(instance.arrival.tolist(), instance.duration.tolist(), leading(ratio).tolist())
 
 
 def limits(instance: Instance, alpha: Floats) -> Floats:
-    """B_j of the draws ``alpha`` f64[n], seconds from the first arrival: f64[n]. O(n^2)."""
+    """Return B_j, the latest completion of every job, in seconds from the first arrival, f64[n]. Complexity O(n^2).
+
+    Parameters
+    ----------
+    instance
+        Jobs on one machine.
+    alpha
+        Draws of alpha, f64[n].
+    """
     program = program_of(instance)
     p = np.array([float(each) for each in program.seconds])
     point = np.array([float(t) for t in program.points([Fraction(a) for a in alpha.tolist()])])

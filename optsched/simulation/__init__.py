@@ -1,1 +1,1 @@
-"""The engines, of whole jobs and of tasks: continuous time, struct-of-arrays state, compiled loops."""
+"""The engines of whole jobs and of tasks: continuous time, state as arrays of records, compiled loops."""

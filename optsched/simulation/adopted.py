@@ -1,6 +1,7 @@
-"""`adopt`: make a policy of the base classes of an object of a plain class, which need not know optsched's.
+"""`adopt`: turn an object of a plain class, which knows nothing of optsched, into a policy of the base classes.
 
-This is the one place that looks for attributes by name: everything else reads what `BasePolicy` and its subclasses declare.
+This is the only place that looks for attributes by name: everything else reads what `BasePolicy` and its subclasses
+declare.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ class PlainPolicy(Protocol):
 
     @property
     def name(self) -> str:
-        """Shown in reports."""
+        """Name in reports."""
 
     @property
     def knowledge(self) -> Knowledge | str:

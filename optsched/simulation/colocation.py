@@ -1,10 +1,10 @@
-"""Whom jobs meet, compiled: where two may be on a GPU, and where whole jobs contend for network interfaces.
+"""Compiled effects of jobs on each other: two may share a GPU, and whole jobs contend for network interfaces.
 
-An execution whose rate changes as another comes or goes is *settled*: its work is brought up to date at the old speed, and
-its completion set anew. The others stay as they are.
+An execution whose rate changes when another one comes or goes is *settled*: its work is brought up to date at the old
+speed, and its completion is computed again. The other executions do not change.
 
-An execution over several nodes with communication is on the interfaces of its nodes. When it comes or goes, how many others
-each one meets on these interfaces is worked out anew, and only there (`optsched.speeds.interface_sharing`).
+An execution over several nodes with communication is on the interfaces of its nodes. When it comes or goes, the number
+of others that each execution meets is computed again for these interfaces only (`optsched.speeds.interface_sharing`).
 """
 
 from __future__ import annotations
@@ -33,18 +33,24 @@ SEAT = record(execution="int", met="real")  # how many others it meets there
 
 
 class Interfaces(NamedTuple):
-    """N nodes, R executions at once at most, W nodes that a gang may have, M executions on an interface at most."""
+    """The executions on every network interface: N nodes, R executions at once at most.
+
+    A gang has at most W nodes, and M executions at most are on an interface.
+    """
 
     senders: Any  # SENDER[R]
     nodes: Ints  # i64[R, W]
     interfaces: Any  # INTERFACE[N]
-    seats: Any  # SEAT[], by job: what a node does depends on who is there, not on who came first
+    seats: Any  # SEAT[], by job: what a node does depends on the jobs there, not on the order of their arrival
     scratch: Floats  # f64[2, M]: shares and what comes of them, while they are weighed
     step: Floats  # f64[1]: s of the formula
 
 
 class ColocationContext(NamedTuple):
-    """Whom jobs may meet. Without any GPU, or any sender, where they meet nobody on GPUs, or on the network."""
+    """The jobs that a job may meet on GPUs and on the network.
+
+    It has no GPU if jobs never share GPUs, and no sender if they never contend for the network.
+    """
 
     neighbours: Neighbours
     interfaces: Interfaces
@@ -52,7 +58,7 @@ class ColocationContext(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """Who is beside whom, where two jobs may be on a GPU: n jobs, O options at most, K kinds."""
+    """The jobs on every GPU if two jobs may be on a GPU: n jobs, O options at most, K kinds."""
 
     gpus: Any  # GPU[G]
     nodes: Any  # NODE[P]
@@ -87,7 +93,7 @@ def _neighbours(instance: Instance, rates: SharingRates) -> Neighbours:
 def _interfaces(
     instance: Instance, tables: CommunicationTables, executions: int, parts: int, jobs_a_gpu: int
 ) -> Interfaces:
-    # Nobody is there yet. At most so many executions at once, of so many parts of gangs.
+    # Empty interfaces, for at most this number of executions at once and of parts of a gang.
     places = jobs_a_gpu * instance.cluster.node_gpus
     interfaces = np.zeros(places.size, dtype=INTERFACE)
     interfaces["first"][1:] = np.cumsum(places)[:-1]
@@ -123,7 +129,23 @@ _NO_INTERFACES = Interfaces(
 def new_colocation(
     instance: Instance, tables: SpeedTables, rates: SharingRates | None, contended: bool, executions: int, parts: int
 ) -> ColocationContext:
-    """Two jobs may be on a GPU, at these ``rates``; or they contend for interfaces; or both."""
+    """Return the context of a run in which jobs share GPUs, contend for interfaces, or both.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    tables
+        Speed tables of the run.
+    rates
+        Slow-downs of jobs that share a GPU; None if every job holds its GPUs alone.
+    contended
+        Whether jobs contend for interfaces.
+    executions
+        Most executions at once.
+    parts
+        Most parts of a gang.
+    """
     neighbours, interfaces = _NO_NEIGHBOURS, _NO_INTERFACES
     communication = CommunicationTables(np.zeros((0, 0)), tables, np.zeros(2))
     if rates is not None:
@@ -139,7 +161,22 @@ def new_colocation(
 
 @njit(**NESTED)
 def list_nodes(s: State, neighbours: Any, gang: int) -> int:
-    """The nodes of the first ``gang`` GPUs of ``out[NUMBER]``, in the order of the replicas, in ``out``. 1: several."""
+    """Write the nodes of the first ``gang`` GPUs of ``out[NUMBER]`` to ``out``, in the order of the replicas.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    neighbours
+        The jobs on every GPU.
+    gang
+        Number of GPUs.
+
+    Returns
+    -------
+    int
+        1 if the GPUs are on several nodes, else 0.
+    """
     entries, apart = 0, 0
     for i in range(gang):
         node = neighbours.gpus[s.out[NUMBER, i]].node
@@ -155,7 +192,24 @@ def list_nodes(s: State, neighbours: Any, gang: int) -> int:
 
 @njit(**NESTED)
 def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
-    """The first g_j GPUs of ``out[NUMBER]``; see `list_nodes`."""
+    """Give the first g_j GPUs of ``out[NUMBER]`` to an execution, and list their nodes (`list_nodes`).
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    neighbours
+        The jobs on every GPU.
+    j
+        Index of the job.
+    x
+        Index of its execution.
+
+    Returns
+    -------
+    int
+        1 if the GPUs are on several nodes, else 0.
+    """
     w, at, gang = s.engine[0], x * s.engine[0].width, s.jobs[j].gpus
     s.executions[x].entries = gang
     for i in range(gang):
@@ -178,7 +232,19 @@ def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
 
 @njit(**NESTED)
 def give_named(s: State, neighbours: Any, j: int, x: int) -> None:
-    """It gives them back."""
+    """Return the GPUs that an execution held.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    neighbours
+        The jobs on every GPU.
+    j
+        Index of the job.
+    x
+        Index of its execution.
+    """
     w, at = s.engine[0], x * s.engine[0].width
     for i in range(s.executions[x].entries):
         g = s.parts[at + i].pool
@@ -198,7 +264,7 @@ def give_named(s: State, neighbours: Any, j: int, x: int) -> None:
 
 @njit(**INNER)
 def _count_alone(s: State, gpu: Any, j: int, sign: int) -> None:
-    # Has j come to a GPU, or left it, that is idle but for j, or beside whom?
+    # Count GPUs with one job after j has come to a GPU (sign 1) or left it (-1).
     if gpu.jobs == 0:
         s.jobs[j].alone += sign
         s.engine[0].alone += sign
@@ -209,7 +275,7 @@ def _count_alone(s: State, gpu: Any, j: int, sign: int) -> None:
 
 @njit(**NESTED)
 def _free_memory(s: State, neighbours: Any, g: int) -> float:
-    # Anew from who is there: a running sum would drift, and a job that needs all memory would wait for ever.
+    # Computed from the jobs there: a running sum would drift, and a job that needs all memory would wait for ever.
     gpu = neighbours.gpus[g]
     free = gpu.capacity
     if gpu.one >= 0:
@@ -241,7 +307,29 @@ def _count_on_nodes(s: State, neighbours: Any, x: int, sign: int) -> None:
 def enter(
     n: Any, tables: Any, x: int, job: int, gpus: int, option: int, own_pace: float, pool: Any, count: Any
 ) -> None:
-    """Execution ``x`` of ``job`` has begun on these entries of nodes, at its own pace."""
+    """Enter an execution that has begun on the interfaces of its nodes.
+
+    Parameters
+    ----------
+    n
+        Executions on every interface.
+    tables
+        Communication tables.
+    x
+        Index of the execution.
+    job
+        Index of the job.
+    gpus
+        GPUs of its gang.
+    option
+        Index of its sub-batch.
+    own_pace
+        Seconds that a unit of its work takes without others on its interfaces.
+    pool
+        Node of every entry of its placement, i64[].
+    count
+        GPUs of every entry, i64[].
+    """
     sender, left, k = n.senders[x], gpus, 0
     sender.job, sender.nodes, sender.share = job, 0, 0.0
     if tables.computing[job, option] == np.inf:
@@ -265,7 +353,15 @@ def enter(
 
 @njit(**NESTED)
 def leave(n: Any, x: int) -> None:
-    """Execution ``x`` has ended."""
+    """Remove an execution that has ended from the interfaces of its nodes.
+
+    Parameters
+    ----------
+    n
+        Executions on every interface.
+    x
+        Index of the execution.
+    """
     if n.senders[x].share > 0.0:
         for i in range(n.senders[x].nodes):
             _remove(n, n.nodes[x, i], x)
@@ -286,12 +382,12 @@ def _add(n: Any, m: int, x: int) -> None:
 @njit(**NESTED)
 def _remove(n: Any, m: int, x: int) -> None:
     interface = n.interfaces[m]
-    kept = interface.first
+    end = interface.first
     for i in range(interface.first, interface.first + interface.senders):
         if n.seats[i].execution != x:
-            n.seats[kept].execution = n.seats[i].execution
-            kept += 1
-    interface.senders = kept - interface.first
+            n.seats[end].execution = n.seats[i].execution
+            end += 1
+    interface.senders = end - interface.first
     _weigh(n, m)
 
 
@@ -307,7 +403,15 @@ def _weigh(n: Any, m: int) -> None:
 
 @njit(**NESTED)
 def slowed_by_network(n: Any, x: int) -> float:
-    """How many times as long a unit of work takes ``x`` as without the others on its interfaces."""
+    """Return the slow-down of an execution by the others on its interfaces, >= 1.
+
+    Parameters
+    ----------
+    n
+        Executions on every interface.
+    x
+        Index of the execution.
+    """
     if n.senders[x].share == 0.0:
         return 1.0
     most = 0.0
@@ -324,7 +428,17 @@ def slowed_by_network(n: Any, x: int) -> float:
 
 @njit(**INNER)
 def slowdown(s: State, colocation: Any, x: int) -> float:
-    """How many times as long a unit of work takes execution ``x`` beside all others as alone."""
+    """Return the slow-down of an execution by all others, on its GPUs and on its interfaces, >= 1.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    colocation
+        The jobs that it may meet.
+    x
+        Index of the execution.
+    """
     slow = 1.0
     if colocation.neighbours.gpus.size > 0:
         slow = _slowest(s, colocation.neighbours, x)
@@ -347,13 +461,33 @@ def _slowest(s: State, neighbours: Any, x: int) -> float:
 
 @njit(**INNER)
 def xi_beside(neighbours: Any, j: int, other: int) -> float:
-    """How many times as long ``j`` takes beside the other job; inf: never together."""
+    """Return xi, the slow-down of a job that shares a GPU with another job; inf if the two never share.
+
+    Parameters
+    ----------
+    neighbours
+        The jobs on every GPU.
+    j
+        Index of the job whose slow-down is asked.
+    other
+        Index of the other job.
+    """
     return float(neighbours.slowdown[neighbours.sharers[j].model, neighbours.sharers[other].model])
 
 
 @njit(**INNER)
 def settle_others(s: State, colocation: Any, x: int) -> None:
-    """Whoever feels that execution ``x`` has come, or gone."""
+    """Settle the executions whose speed changes because an execution has come or gone.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    colocation
+        The jobs that it may meet.
+    x
+        Index of the execution that has come or gone.
+    """
     if colocation.neighbours.gpus.size > 0:
         _settle_neighbours(s, colocation, x)
     if colocation.interfaces.senders.size > 0:
@@ -369,7 +503,7 @@ def _settle_neighbours(s: State, colocation: Any, x: int) -> None:
         if other >= 0 and other != j and other != settled:  # mostly the same as on the GPU before
             settled, y = other, s.jobs[other].execution
             if (gpu.one == j or gpu.other == j) and colocation.interfaces.senders.size == 0:
-                # One more neighbour: no need to ask who all of them are.
+                # One more neighbour: the maximum over all of them need not be computed again.
                 _settle(s, y, max(s.executions[y].slow, xi_beside(colocation.neighbours, other, j)))
             else:
                 _settle(s, y, slowdown(s, colocation, y))
@@ -381,8 +515,8 @@ def _settle_on_interfaces(s: State, colocation: Any, x: int) -> None:
     if interfaces.senders[x].share == 0.0:
         return
     for k in range(interfaces.senders[x].nodes):
-        here = interfaces.interfaces[interfaces.nodes[x, k]]
-        for i in range(here.first, here.first + here.senders):
+        interface = interfaces.interfaces[interfaces.nodes[x, k]]
+        for i in range(interface.first, interface.first + interface.senders):
             if interfaces.seats[i].execution != x:
                 y = interfaces.seats[i].execution
                 _settle(s, y, slowdown(s, colocation, y))

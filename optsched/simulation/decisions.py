@@ -29,7 +29,34 @@ LONGEST_SHOWN = 200  # characters of a wrong decision in a message
 
 
 class Decisions:
-    """Carries decisions out; ``wakes`` keeps the times at which the policy wants to be asked, ``planned`` later stops."""
+    """The executor of a policy's decisions, which checks and carries them out one after the other.
+
+    Parameters
+    ----------
+    engine
+        Compiled functions of the engine, with the state of the run.
+    placement
+        The rule that chooses GPUs.
+    instance
+        Jobs and a cluster.
+    name
+        Name of the policy, for messages.
+    beside
+        The jobs on every GPU if jobs share GPUs, else None.
+    view
+        The policy's view.
+    uses
+        The means that the policy declares.
+    copies
+        Most copies of a job at once.
+
+    Attributes
+    ----------
+    wakes
+        Times at which the policy wants to be asked.
+    planned
+        Stops that are planned for later.
+    """
 
     def __init__(
         self,
@@ -54,9 +81,20 @@ class Decisions:
         self.wakes, self.planned = Wakes(name), PlannedStops(engine, instance.n)
 
     def apply(self, decisions: Any) -> None:
-        """All of them in order; `SimulationError` names policy, time and reason of one that is not possible.
+        """Apply decisions in order.
 
-        Of a list the stops, and the starts that name their GPUs, are done many at a time; a generator may yield such lists.
+        Of a list, the stops and the starts that give their GPUs are applied many at a time; a generator may yield such
+        lists.
+
+        Parameters
+        ----------
+        decisions
+            An iterable of decisions or of lists of them, as `Policy.decide` returns it.
+
+        Raises
+        ------
+        SimulationError
+            A decision is not possible; the message gives policy, time and reason.
         """
         if not isinstance(decisions, Iterable):
             raise self._wrong(f"decide returned {_shown(decisions)} (expected: an iterable of decisions)")
@@ -75,7 +113,7 @@ class Decisions:
                 at += 1
 
     def _many(self, decisions: list[Any]) -> int:
-        # The first so many of them, done in one call.
+        # Apply the first of them in one call; the number that was applied.
         if not self._moves_at_once:
             return 0
         jobs, work = list[Any](), list[Any]()
@@ -267,8 +305,8 @@ class Decisions:
 
 
 def _is_legal(moves: Moves) -> bool:
-    for each in (moves.stop, moves.start, moves.first, moves.node, moves.count):
-        if type(each) is not np.ndarray or each.dtype != _INT64 or each.ndim != 1:
+    for array in (moves.stop, moves.start, moves.first, moves.node, moves.count):
+        if type(array) is not np.ndarray or array.dtype != _INT64 or array.ndim != 1:
             return False
     at, first = moves.at, moves.first
     if at is not None and not (type(at) is np.ndarray and at.dtype == _FLOAT64 and at.shape == moves.stop.shape):

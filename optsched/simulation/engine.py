@@ -63,18 +63,30 @@ def run_policy(
 ) -> Run:
     """Replay an instance under a policy and a placement rule.
 
-    Problem P | r_j, size_j, online-r_j (, pmtn) | any objective: continuous time, deterministic. Events are applied in order
-    of (time, kind, job): completions, changes of level and promotions, then arrivals, then the policy's own wakes. All those
-    of one instant (times that differ by rounding alone: `optsched.simulation.next_event`) are applied, each at its
-    own time, before the policy is asked once, at the last of them; its decisions are carried out one after the other. A job
-    that it stops and starts again at that instant on the same GPUs goes on as if nothing had been said: no restart is
-    charged (`optsched.simulation.kernel`).
+    The engine applies events in order of (time, kind, job): completions, changes of level and promotions, then
+    arrivals, then the policy's own wakes. Times that differ by rounding alone are one instant
+    (`optsched.simulation.next_event`): all events of an instant are applied, each at its own time, before the policy is
+    asked once, at the last of them. Its decisions are carried out one after the other. A job that it stops and starts
+    again at that instant on the same GPUs goes on without interruption and pays no restart
+    (`optsched.simulation.kernel`).
 
     Parameters
     ----------
-    policy : an `OrderedPolicy` (compiled), a `Policy` in plain Python, or a plain object with the methods of either.
-    name : how the run is called in reports (default: the policy's name).
-    progress : called with (finished jobs, all jobs) now and then.
+    instance
+        Jobs and a cluster.
+    policy
+        An `OrderedPolicy` (compiled), a `Policy` in plain Python, or a plain object with the methods of either.
+    placement
+        The rule that chooses GPUs.
+    name
+        Name of the run in reports (default: the policy's name).
+    progress
+        Called with (finished jobs, all jobs) from time to time.
+
+    Returns
+    -------
+    Run
+        The schedule, with counts of events and preemptions and the CPU time.
 
     Raises
     ------
@@ -84,7 +96,11 @@ def run_policy(
         A policy took a decision that is not possible, jobs stop each other for ever before their restart is over, or
         work was not conserved.
 
-    Complexity: O((kinds + log n) per start and event) for queue orders, plus O(running jobs) per decision when
+    Notes
+    -----
+    Problem: P | r_j, size_j, online-r_j (, pmtn) | any objective, in continuous time, deterministic.
+
+    Complexity: O((kinds + log n) per start and event) for queue orders, plus O(running jobs) per decision if
     preemptive; see `optsched.simulation.ordered`.
     """
     policy = adopt(policy)
@@ -166,7 +182,7 @@ def _require_seconds(value: Any, field: str) -> None:
 
 
 def _legal_rule(order: Order, name: str) -> Order:
-    # Of a policy that shares GPUs: without a rule nobody would choose them.
+    # A policy that shares GPUs needs a rule, which chooses the GPUs.
     declared = order.rule.declared if isinstance(order.rule, Function) else ()
     if not ((numba.config.DISABLE_JIT and order.rule is not None) or declared == (RULE_SIGNATURE,)):
         legal = "a function under @optsched.simulation.ordered.sharing_rule"
@@ -175,7 +191,7 @@ def _legal_rule(order: Order, name: str) -> Order:
 
 
 def _leave_out_hopeless(state: State, context: RunContext, placement: Placement) -> None:
-    # Who does not fit on an empty cluster never will (rules are monotone): it never comes, so that it blocks nobody.
+    # A job that does not fit on an empty cluster never will (rules are monotone): it never arrives, and blocks no job.
     if placement.any_free:
         return
     entry, random, jobs = EntryPoints(state, context), context.random.copy(), state.jobs
@@ -298,9 +314,10 @@ def _ask_at_events(
 
 @dataclass(slots=True)
 class _Blaming:
-    """Within it a policy is asked at ``now``: what it raises says whose it is, and when.
+    """A context in which a policy is asked at ``now``; errors from it report the policy and the time.
 
-    A policy's own exception stays what it is, with a note ("policy NAME at T s"); what it may not do is put into words.
+    A policy's own exception keeps its type and gets a note ("policy NAME at T s"). A question that the policy may not
+    ask, or an attempt to end the program, becomes an error of the package with that text in front.
     """
 
     policy: str
@@ -322,10 +339,17 @@ class _Blaming:
 
 
 class PolicyHooks:
-    """What is asked of a policy around a run: its order or accelerator, ``begin``, ``make_predictor``, ``notes``.
+    """The calls to a policy around a run: its order or accelerator, ``begin``, ``make_predictor`` and ``notes``.
 
-    The predictor hears of a job's length when the job completes, and is asked for one when the job arrives; completions of
-    one instant come before its arrivals.
+    The predictor learns the length of a job when the job completes, and is asked for one when the job arrives. At one
+    instant completions come before arrivals.
+
+    Parameters
+    ----------
+    policy
+        The policy that runs.
+    instance
+        Jobs and a cluster.
     """
 
     def __init__(self, policy: BasePolicy, instance: Instance) -> None:
@@ -344,12 +368,33 @@ class PolicyHooks:
         return self.policy
 
     def begin(self, view: View) -> None:
-        """A new run: the policy forgets the last one."""
+        """Start a new run: the policy forgets the last one.
+
+        Parameters
+        ----------
+        view
+            What the policy may see, before the first event.
+        """
         with _Blaming(self.policy.name, self.instance.zero):
             self.deciding.begin(view)
 
     def hear(self, now: float, arrived: list[int], finished: list[int]) -> None:
-        """What happened at ``now``."""
+        """Pass completions and arrivals to the predictor, and keep its predictions.
+
+        Parameters
+        ----------
+        now
+            Time of the events, in seconds since the first arrival.
+        arrived
+            Jobs that arrived.
+        finished
+            Jobs that completed.
+
+        Raises
+        ------
+        SimulationError
+            A predicted length is not a finite number > 0.
+        """
         if self._predictor is None or self.predicted is None:
             return
         with _Blaming(self.policy.name, now + self.instance.zero):
@@ -368,9 +413,19 @@ class PolicyHooks:
         predicted[j] = length
 
     def order(self, jobs: KnownJobs) -> Order | None:
-        """What runs compiled: the order of an `OrderedPolicy`, or the accelerator of a `Policy`, if it has one.
+        """Return the order that runs compiled: that of an `OrderedPolicy`, or the accelerator of a `Policy`.
 
-        An accelerator is not asked where a predictor learns during the run.
+        An accelerator is not asked if a predictor learns during the run.
+
+        Parameters
+        ----------
+        jobs
+            What the policy may know of the jobs; predictions are added to it.
+
+        Returns
+        -------
+        Order | None
+            The order; None if the policy decides in plain Python.
         """
         if isinstance(self.policy, OrderedPolicy):
             return self.policy.order(jobs)
@@ -383,7 +438,7 @@ class PolicyHooks:
         return self.deciding.accelerator(jobs)
 
     def results(self) -> dict[str, Any]:
-        """What a `Run` keeps of it."""
+        """Return the fields of a `Run` that come from the policy: predictions, notes, and which notes are times."""
         if not isinstance(self.policy, Policy):
             return {"predicted": self.predicted}
         return {

@@ -1,7 +1,8 @@
-"""What policies in plain Python call of the engine: its compiled functions, and many moves of theirs in one compiled call.
+"""Functions of the engine that policies in plain Python call, and many of their moves in one compiled call.
 
-A call of a numba dispatcher works out the types of all its arguments, which takes longer than what the call does. The types
-are known here, so the machine code is called directly. Arguments must have exactly these types; nothing checks them.
+A call of a numba dispatcher works out the types of all its arguments, which takes longer than the work of the call. The
+types are known here, so that the machine code is called directly. Arguments must have exactly these types: nothing
+checks them.
 """
 
 from __future__ import annotations
@@ -35,11 +36,34 @@ UNLIMITED = np.iinfo(np.int64).max  # events
 def apply_moves(
     s: State, context: RunContext, jobs: Any, first: Any, node: Any, count: Any, work: Any, copies: int
 ) -> int:
-    """Move i stops ``jobs[i]`` where it names no GPUs, else starts it on ``count[k]`` GPUs of ``node[k]``.
+    """Apply stops and starts in order, until one is not possible.
 
-    Its entries are k = first[i] .. first[i + 1] - 1. Where ``work[i]`` is not nan it is a copy, which does so many units,
-    one of at most ``copies`` of its job. In order, until one is not possible. Returns how many were done; nothing of the
-    next one is done.
+    Move i stops ``jobs[i]`` if it has no entries, and else starts the job on ``count[k]`` GPUs of ``node[k]``, k =
+    first[i] .. first[i + 1] - 1.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    context
+        Constants of the run.
+    jobs
+        Job of every move, i64[m].
+    first
+        Where the entries of every move begin, i64[m + 1].
+    node
+        Node of every entry, i64[].
+    count
+        GPUs of every entry, i64[].
+    work
+        Units of work that the copy of every move does, f64[m]; nan for a move that starts the whole job, or stops.
+    copies
+        Most copies of a job at once.
+
+    Returns
+    -------
+    int
+        Number of moves that were applied; nothing of the next one is.
     """
     for i in range(jobs.size):
         j = jobs[i]
@@ -105,9 +129,25 @@ def _named(s: State, context: RunContext, j: int, node: Any, count: Any) -> int:
 
 @njit(**KERNEL)
 def stop_as_planned(s: State, context: RunContext, until: Any, jobs: Any, at: int) -> int:
-    """Stop the running ``jobs[i]`` at ``until[i]`` (ascending) from i = ``at`` on, as long as nothing else comes before.
+    """Stop running jobs at their planned times, from position ``at`` on, as long as no other event comes before.
 
-    Returns the first i that is left: another event falls into its instant or comes before it, or the log is full.
+    Parameters
+    ----------
+    s
+        State of the run.
+    context
+        Constants of the run.
+    until
+        Planned times in seconds, ascending, f64[m].
+    jobs
+        Indices of the jobs, i64[m].
+    at
+        First position that is not yet carried out.
+
+    Returns
+    -------
+    int
+        First position that is left: another event falls into its instant or comes before it, or the log is full.
     """
     w = s.engine[0]
     while at < jobs.size and may_go_on(s, UNLIMITED) == ASKED:
@@ -156,9 +196,9 @@ _CODE: dict[Any, Callable[..., Any]] = {}  # of functions that are compiled, wit
 
 
 def _entry(function: Any, context: int | None = None) -> Callable[..., Any]:
-    found = _CODE.get((function, context))
-    if found is not None:
-        return found
+    code = _CODE.get((function, context))
+    if code is not None:
+        return code
     return _machine_code(function, context) if runs_compiled(function) else cast("Callable[..., Any]", function)
 
 
@@ -168,7 +208,7 @@ def _machine_code(function: Any, context: int | None = None) -> Callable[..., An
 
 
 def compile_all() -> None:
-    """Compile them now rather than when a policy first asks."""
+    """Compile all functions now, and not when a policy first calls them."""
     for function in (_next_time, _work_left, _pace):
         _machine_code(function)
     for function in _ARGUMENTS:
@@ -177,7 +217,24 @@ def compile_all() -> None:
 
 
 class EntryPoints:
-    """The functions of the engine for one run; what they need again and again is looked up once."""
+    """The functions of the engine for one run; whatever they need again and again is looked up once.
+
+    Parameters
+    ----------
+    state
+        State of the run.
+    context
+        Constants of the run.
+
+    Attributes
+    ----------
+    state
+        State of the run; another object after its log has grown.
+    context
+        Constants of the run.
+    lists
+        Jobs that wait and jobs that run.
+    """
 
     def __init__(self, state: State, context: RunContext) -> None:
         self.state, self.context = state, context
@@ -194,23 +251,40 @@ class EntryPoints:
         self.lists = JobLists(state.jobs["nth"], state.jobs["status"])
 
     def next_time(self) -> float:
-        """See `optsched.simulation.kernel.next_time`."""
+        """Return the time of the next event (`optsched.simulation.kernel.next_time`)."""
         return float(_entry(_next_time)(self.state))
 
     def work_left(self, jobs: Ints) -> Floats:
-        """See `optsched.simulation.kernel.work_left`."""
+        """Return the units of work that jobs have left, f64[m] (`optsched.simulation.kernel.work_left`).
+
+        Parameters
+        ----------
+        jobs
+            Indices of jobs, i64[m].
+        """
         left = np.empty(jobs.size)
         _entry(_work_left)(self.state, np.ascontiguousarray(jobs, dtype=np.int64), left)
         return left
 
     def make_room(self) -> None:
-        """For what one event time may add to the log."""
+        """Enlarge the log if it has no room for everything that one event time may add."""
         s = self.state
         if s.segments.size - self._ended[0] < self._reserve or s.parts.size - self._logged[0] < self._reserve:
             self.state = grown(s)
 
     def apply_events(self, t: float) -> tuple[list[int], list[int]]:
-        """See `optsched.simulation.kernel.apply_events`; (who arrived, who finished), in order."""
+        """Apply the events of an instant (`optsched.simulation.kernel.apply_events`).
+
+        Parameters
+        ----------
+        t
+            Time of the next event, in seconds.
+
+        Returns
+        -------
+        tuple
+            Jobs that arrived and jobs that finished, in order.
+        """
         s, first, last = self.state, int(self._came[0]), int(self._ended[0])
         _entry(apply_events, self._context_kind)(s, self.context, t)
         done = s.segments["job"][last : self._ended[0]].tolist()  # only completions end a segment at an event
@@ -222,32 +296,70 @@ class EntryPoints:
         return s.jobs["nth"][first : self._came[0]].tolist(), done
 
     def paid(self) -> Floats:
-        """When the overhead of every running job is over, or when it was last settled, f64[]."""
+        """Return the times at which running jobs' overheads are over, or at which they were last settled, f64[]."""
         running = self.state.jobs["execution"][self.state.jobs["status"] == RUNNING]
         paid: Floats = self.state.executions["paid"][running]
         return paid
 
     def start(self, job: int, entries: int, option: int = 0) -> None:
-        """See `optsched.simulation.kernel.start`."""
+        """Start a waiting job on the GPUs in ``out`` (`optsched.simulation.kernel.start`).
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        entries
+            Number of entries in ``out``.
+        option
+            Index of the sub-batch if jobs share GPUs.
+        """
         _entry(start, self._context_kind)(self.state, self.context, job, entries, option)
         self.lists.started(job)
 
     def start_part(self, job: int, entries: int, work: float, given: float) -> None:
-        """See `optsched.simulation.kernel.start_part`."""
+        """Start a copy of a job on the GPUs in ``out`` (`optsched.simulation.kernel.start_part`).
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        entries
+            Number of entries in ``out``.
+        work
+            Most units of work that the copy does.
+        given
+            Seconds that a unit of work takes; 0: as the speed tables say.
+        """
         waits = self.state.jobs["status"][job] == WAITING
         _entry(start_part, self._context_kind)(self.state, self.context, job, entries, work, given)
         if waits:
             self.lists.started(job)
 
     def on_network(self, job: int, pace: float, share: float) -> None:
-        """Where jobs contend: the next start of ``job`` runs at this pace alone, this share of its time on the network."""
+        """Set the use of the network for the next start of a job, if jobs contend for it.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        pace
+            Seconds that a unit of its work takes alone.
+        share
+            Share of that time that the job spends on the network.
+        """
         colocation = self.context.colocation
         if colocation is not None and colocation.interfaces.senders.size:
             latency = float(colocation.communication.numbers[0])
             colocation.communication.computing[job] = pace * (1.0 - share) - latency if share > 0.0 else math.inf
 
     def planned(self, job: int) -> float:
-        """Units of work that the copies of a job are to do since they began."""
+        """Return the units of work that the present copies of a job have been given in all.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        """
         executions, x, work = self.state.executions, int(self.state.jobs["execution"][job]), 0.0
         while x >= 0:
             work += float(executions["target"][x])
@@ -255,7 +367,13 @@ class EntryPoints:
         return work
 
     def stop(self, job: int) -> None:
-        """See `optsched.simulation.kernel.stop`."""
+        """Stop a running job (`optsched.simulation.kernel.stop`).
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        """
         _entry(stop, self._context_kind)(self.state, self.context, job)
         if self.state.jobs["status"][job] == WAITING:
             self.lists.stopped(job)
@@ -263,10 +381,26 @@ class EntryPoints:
             self.lists.refresh((), [job])
 
     def apply_moves(self, jobs: Ints, first: Ints, node: Ints, count: Ints, work: Floats, copies: int) -> int:
-        """See `apply_moves`."""
+        """Apply stops and starts in order, and return the number that were possible (the function `apply_moves`).
+
+        Parameters
+        ----------
+        jobs
+            Job of every move, i64[m].
+        first
+            Where the entries of every move begin, i64[m + 1].
+        node
+            Node of every entry, i64[].
+        count
+            GPUs of every entry, i64[].
+        work
+            Units of work that the copy of every move does, f64[m]; nan for others.
+        copies
+            Most copies of a job at once.
+        """
         apply = _entry(apply_moves, self._context_kind)
         moved = int(apply(self.state, self.context, jobs, first, node, count, work, copies))
-        if copies > 1:  # who has one already, or has nothing left to do
+        if copies > 1:  # a job may have a copy already, or nothing left to do
             self.lists.known = False
             return moved
         if self.lists.known:
@@ -275,20 +409,51 @@ class EntryPoints:
         return moved
 
     def stop_as_planned(self, until: Floats, jobs: Ints, at: int) -> int:
-        """See `stop_as_planned`."""
+        """Stop jobs at their planned times (the function `stop_as_planned`); return the first position that is left.
+
+        Parameters
+        ----------
+        until
+            Planned times in seconds, ascending, f64[m].
+        jobs
+            Indices of the jobs, i64[m].
+        at
+            First position that is not yet carried out.
+        """
         stop = _entry(stop_as_planned, self._context_kind)
         stopped = int(stop(self.state, self.context, until, jobs, at))
         self.lists.moved(jobs[at:stopped], _NONE)
         return stopped
 
     def place(self, rule: Any, job: int, row: int = FREE) -> int:
-        """Ask a placement for ``job`` on the GPUs ``pools[row]``; the number of entries in ``out``, 0: it does not fit."""
+        """Ask a placement for GPUs for a job; they are written to ``out``.
+
+        Parameters
+        ----------
+        rule
+            The compiled placement.
+        job
+            Index of the job.
+        row
+            Row of ``pools`` with the GPUs that it may choose from.
+
+        Returns
+        -------
+        int
+            Number of entries in ``out``; 0 if the job does not fit.
+        """
         eligible, free, tables = self._eligible[self._kind[job]], self._pools[row], self.context.tables
         gang, random = self._gpus[job], self.context.random
         return int(_entry(rule)(job, gang, free, self._size, eligible, random, tables, self._pool, self._count))
 
     def pace(self, job: int) -> float:
-        """Seconds that a unit of work of ``job`` takes on the entries in ``out``."""
+        """Return the seconds that a unit of work takes on the GPUs in ``out``.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        """
         if self._timed[job]:
             return 1.0
         return float(_entry(_pace)(self.context.tables, job, self._gpus[job], self._pool, self._count))
@@ -301,14 +466,25 @@ MANY = 256  # jobs that are looked at in the time in which one changes its list
 
 
 class JobLists:
-    """The jobs of a run by what they do. Nothing is kept before somebody asks.
+    """The jobs of a run that wait and those that run; nothing is kept before a policy asks.
 
-    ``order``: all jobs in order of (arrival, index); ``status``: of every job, as the engine keeps it.
+    Parameters
+    ----------
+    order
+        All jobs in order of (arrival, index), i[n].
+    status
+        Status of every job, as the engine keeps it, i[n].
+
+    Attributes
+    ----------
+    known
+        Whether the lists are up to date; if not, moves need not be reported, and all jobs are looked at when a policy
+        asks.
     """
 
     def __init__(self, order: Ints, status: Ints) -> None:
         self._order, self._status = order, status
-        self.known = False  # is what follows up to date? If not nobody need say who moves; all are looked at when asked
+        self.known = False  # True if the lists below are up to date; if not, moves need not be reported
         self._jobs: list[int] = []  # by rank
         self._rank: list[int] = []
         self._waiting: list[int] = []  # ranks, ascending
@@ -316,13 +492,13 @@ class JobLists:
 
     @property
     def waiting(self) -> list[int]:
-        """Arrived jobs that neither run nor are finished."""
+        """Arrived jobs that neither run nor are finished, in order of (arrival, index)."""
         self._begin()
         return [self._jobs[rank] for rank in self._waiting]
 
     @property
     def running(self) -> list[int]:
-        """Jobs that run."""
+        """Running jobs, in order of (arrival, index)."""
         self._begin()
         return [self._jobs[rank] for rank in self._running]
 
@@ -331,8 +507,8 @@ class JobLists:
         """Jobs that wait or run, i64[]."""
         if not self.known:
             status = self._status[self._order]
-            found: Ints = self._order[(status == WAITING) | (status == RUNNING)]
-            return found.astype(np.int64)
+            active: Ints = self._order[(status == WAITING) | (status == RUNNING)]
+            return active.astype(np.int64)
         return np.array([self._jobs[rank] for rank in sorted(self._waiting + self._running)], dtype=np.int64)
 
     def _begin(self) -> None:
@@ -345,14 +521,30 @@ class JobLists:
             self.known = True
 
     def refresh(self, arrived: Iterable[int], finished: Iterable[int]) -> None:
-        """These have arrived, in order, and these have finished since."""
+        """Add jobs that have arrived, and remove jobs that have finished.
+
+        Parameters
+        ----------
+        arrived
+            Jobs that have arrived since the last call, in order.
+        finished
+            Jobs that have finished since the last call.
+        """
         if self.known:
             self._waiting.extend(self._rank[job] for job in arrived)
             for job in finished:
                 _leave(self._running, self._rank[job])
 
     def moved(self, stopped: Ints, started: Ints) -> None:
-        """Those wait again, these run now; a job that is among both stops first. Where they are many all are looked at."""
+        """Record many stops and starts; if there are too many, all jobs are looked at when a policy asks next.
+
+        Parameters
+        ----------
+        stopped
+            Jobs that wait again, i64[]; a job that is also in ``started`` stops first.
+        started
+            Jobs that run now, i64[].
+        """
         self.known = self.known and (len(stopped) + len(started)) * MANY < self._order.size
         if self.known:
             for job in stopped.tolist():
@@ -361,13 +553,25 @@ class JobLists:
                 self.started(job)
 
     def started(self, job: int) -> None:
-        """It runs now."""
+        """Record that a job runs now.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        """
         if self.known:
             _leave(self._waiting, self._rank[job])
             insort(self._running, self._rank[job])
 
     def stopped(self, job: int) -> None:
-        """It waits again."""
+        """Record that a job waits again.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        """
         if self.known:
             _leave(self._running, self._rank[job])
             insort(self._waiting, self._rank[job])

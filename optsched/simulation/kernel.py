@@ -1,18 +1,21 @@
-"""What happens, compiled: events, starts, stops, completions. The same for compiled orders, rules and plain Python.
+"""Compiled events, starts, stops and completions: the same for compiled orders, rules and plain Python.
 
-**Events** of one instant (`optsched.simulation.next_event`): running jobs that finish or drop a level and waiting jobs that
-are promoted, in order of (time, job), each at its own time; then arrivals, in order of (time, job). A job whose last work
-and whose threshold fall into one instant finishes. The decisions that follow are taken at the last of these times.
+**Events** of one instant (`optsched.simulation.next_event`): running jobs that finish or drop a level and waiting jobs
+that are promoted, in order of (time, job), each at its own time; then arrivals, in order of (time, job). A job that
+does its last work and reaches its threshold within one instant finishes. The decisions that follow are taken at the
+last of these times.
 
-**Executions** are gangs at work. Alone on its GPUs a unit of work takes one ``pace`` seconds; beside others ``slow`` times
-as long, as its slowest neighbour and its slowest network interface make it. When a neighbour, or one on its interfaces,
-comes or goes it is settled (`optsched.simulation.colocation`).
+**Executions** are gangs at work. A unit of work takes ``pace`` seconds if the gang is alone on its GPUs. With
+neighbours it takes ``slow`` times as long, as its slowest neighbour and its slowest network interface make it. When a
+neighbour, or a job on one of its interfaces, comes or goes, the execution is settled
+(`optsched.simulation.colocation`).
 
-Work is integrated: a job's segments add up to the work it asks for, because every segment but the last takes away exactly
-what it logs and the last one logs what is left.
+Work is integrated: a job's segments add up to the work that it asks for, because every segment but the last subtracts
+exactly the work that it logs, and the last one logs the work that is left.
 
-A job may run in several *copies* at once, executions that each do a part of its work (`start_part`); what they do adds up.
-It ends when nothing is left; who stops it stops them all. A copy that starts again starts from the beginning.
+A job may run in several *copies* at once, executions that each do a part of its work (`start_part`); their work adds
+up. The job ends when no work is left, and a stop stops all its copies. A copy that starts again starts from the
+beginning.
 """
 
 from __future__ import annotations
@@ -62,7 +65,13 @@ from optsched.speeds.speed_tables import is_timed, pace
 
 @njit(**INNER)
 def next_time(s: State) -> float:
-    """The time of the next event, with which an instant begins; inf when there is none."""
+    """Return the time of the next event, with which an instant begins; inf if there is none.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    """
     w = s.engine[0]
     t = w.tick
     if w.next < s.jobs.size:
@@ -81,7 +90,20 @@ def _next_change(s: State) -> Any:
 
 @njit(**INNER)
 def may_go_on(s: State, pause: int) -> int:
-    """May events go on: `ASKED`? Else why not: `LOG_FULL`, `THRASHES`, or `PAUSED` after ``pause`` of them."""
+    """Return `ASKED` if events may go on, or the reason why they may not.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    pause
+        Number of events after which the loop pauses.
+
+    Returns
+    -------
+    int
+        `ASKED`; `LOG_FULL`; `THRASHES` if jobs only stop each other; `PAUSED` after ``pause`` events.
+    """
     w = s.engine[0]
     # what one instant may add to the log: every running job ends, and as many start
     if w.segments > s.segments.size - s.executions.size - 2 or w.logged > s.parts.size - 4 * w.gpus - 2:
@@ -93,7 +115,17 @@ def may_go_on(s: State, pause: int) -> int:
 
 @njit(**INLINED)
 def apply_events(s: State, context: RunContext, t: float) -> None:
-    """Apply every event of the instant that begins at ``t``, the next event; then a policy may be asked, at ``now``."""
+    """Apply every event of the instant that begins at ``t``; then a policy may be asked, at ``now``.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    context
+        Constants of the run.
+    t
+        Time of the next event, in seconds since the first arrival.
+    """
     w, last = s.engine[0], end_of_instant(t)
     w.now = w.began = t
     w.last = last
@@ -140,9 +172,23 @@ def apply_events(s: State, context: RunContext, t: float) -> None:
 
 @njit(**INLINED)
 def start(s: State, context: RunContext, j: int, entries: int, option: int) -> None:
-    """Start the waiting job ``j`` on ``out[COUNT, k]`` GPUs of pool ``out[POOL, k]``, k < ``entries``; or let it go on.
+    """Start the waiting job ``j`` on the GPUs in ``out``; a job that was stopped there at this instant goes on.
 
-    Where jobs share GPUs: on the first g_j of ``out[NUMBER]``, with sub-batch ``option``.
+    The GPUs are ``out[COUNT, k]`` GPUs of pool ``out[POOL, k]``, k < ``entries``. If jobs share GPUs they are the first
+    g_j of ``out[NUMBER]``.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    context
+        Constants of the run.
+    j
+        Index of the job.
+    entries
+        Number of entries in ``out``; not used if jobs share GPUs.
+    option
+        Index of the sub-batch if jobs share GPUs, else 0.
     """
     w, job = s.engine[0], s.jobs[j]
     dequeue(s, j)
@@ -160,7 +206,23 @@ def start(s: State, context: RunContext, j: int, entries: int, option: int) -> N
 
 @njit(**KERNEL)
 def start_part(s: State, context: RunContext, j: int, entries: int, work: float, given: float) -> None:
-    """Start a copy of ``j``, which waits or runs, for at most ``work`` units; ``given`` seconds a unit, 0: as tables say."""
+    """Start a copy of job ``j``, which waits or runs, on the GPUs chosen in ``out``.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    context
+        Constants of the run.
+    j
+        Index of the job.
+    entries
+        Number of entries in ``out``.
+    work
+        Most units of work that the copy does.
+    given
+        Seconds that a unit of work takes; 0: as the speed tables say.
+    """
     w, job = s.engine[0], s.jobs[j]
     x = s.executions[w.active].vacant
     if job.status == RUNNING:
@@ -282,7 +344,17 @@ def _unlink(s: State, j: int, x: int) -> None:
 
 @njit(**NESTED)
 def work_left(s: State, jobs: Ints, left: Floats) -> None:
-    """What each of these jobs, i64[m], has left now, written to ``left`` f64[m]: units of work."""
+    """Compute the work that each of some jobs has left now.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    jobs
+        Indices of jobs, i64[m].
+    left
+        Output: units of work, f64[m].
+    """
     now = s.engine[0].now
     for i in range(jobs.size):
         rest, x = s.jobs[jobs[i]].left, s.jobs[jobs[i]].execution
@@ -296,7 +368,17 @@ def work_left(s: State, jobs: Ints, left: Floats) -> None:
 
 @njit(**INNER)
 def complete(s: State, context: RunContext, j: int) -> None:
-    """The running job ``j`` has done its work, or some of its copies theirs."""
+    """Complete the running job ``j``, or those of its copies that have done their parts.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    context
+        Constants of the run.
+    j
+        Index of the job.
+    """
     w, job = s.engine[0], s.jobs[j]
     if w.copies != 0:
         _complete_copies(s, context, j)
@@ -336,7 +418,17 @@ def _complete_copies(s: State, context: RunContext, j: int) -> None:
 
 @njit(**KERNEL)
 def stop(s: State, context: RunContext, j: int) -> None:
-    """Preempt the running job ``j``, all its copies: it waits again with the work that is left."""
+    """Preempt the running job ``j`` in all its copies: it waits again with the work that is left.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    context
+        Constants of the run.
+    j
+        Index of the job.
+    """
     w, job = s.engine[0], s.jobs[j]
     while job.execution >= 0:
         x = job.execution
@@ -376,13 +468,31 @@ NEGLIGIBLE = 1e-7  # of what a job has left
 
 @njit(**INNER)
 def livelock(work: float, left: float) -> bool:
-    """Did a segment bring a job that had ``left`` units no further? A thousand such in a row, and the run is stopped."""
+    """Return whether a segment brought a job no further; the engine ends a run after a long row of such segments.
+
+    Parameters
+    ----------
+    work
+        Units of work that the segment did.
+    left
+        Units of work that the job had left when it began.
+    """
     return work <= NEGLIGIBLE * left
 
 
 @njit(**INNER)
 def remember(s: State, j: int, x: int) -> None:
-    """Job ``j`` stops: where its execution ``x`` was, until the instant is over."""
+    """Remember, until the instant is over, where job ``j`` ran, so that it can resume there.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    j
+        Index of a job that stops.
+    x
+        Index of its execution.
+    """
     w, job, run = s.engine[0], s.jobs[j], s.executions[x]
     if not _stopped_now(s, j):
         job.stop_record = s.executions.size // 2 + w.stop_record
@@ -396,7 +506,17 @@ def remember(s: State, j: int, x: int) -> None:
 
 @njit(**INNER)
 def resumes_in_place(s: State, j: int, x: int) -> bool:
-    """Was ``j`` stopped at this instant, where it starts now as execution ``x``?"""
+    """Return whether job ``j`` was stopped at this instant on the GPUs on which it starts now.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    j
+        Index of the job.
+    x
+        Index of its new execution.
+    """
     if not _stopped_now(s, j):
         return False
     run, stop_record = s.executions[x], s.executions[s.jobs[j].stop_record]
@@ -414,7 +534,17 @@ def resumes_in_place(s: State, j: int, x: int) -> bool:
 
 @njit(**NESTED)
 def go_on(s: State, j: int, x: int) -> None:
-    """Take the stop of ``j`` back: the segment that it logged, its count, and what it changed of the job."""
+    """Undo the stop of job ``j``: the segment that it logged, its count, and its changes to the job.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    j
+        Index of a job that resumes in place.
+    x
+        Index of its new execution.
+    """
     w, job, run, stop_record = s.engine[0], s.jobs[j], s.executions[x], s.executions[s.jobs[j].stop_record]
     e = stop_record.segment
     stop_record.segment = -1

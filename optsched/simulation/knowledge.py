@@ -1,4 +1,4 @@
-"""`Knowledge`: what a policy may ask about jobs that have not completed."""
+"""`Knowledge`: the facts about unfinished jobs that a policy may ask for."""
 
 from __future__ import annotations
 
@@ -6,7 +6,11 @@ from enum import StrEnum
 
 
 class Knowledge(StrEnum):
-    """What a policy knows about the length of a job when it arrives."""
+    """A level of knowledge about the length of a job at its arrival.
+
+    A clairvoyant policy knows processing times, a policy with predictions asks a predictor, and a non-clairvoyant
+    policy learns the length of a job when the job completes.
+    """
 
     CLAIRVOYANT = "clairvoyant"
     PREDICTED = "predicted"

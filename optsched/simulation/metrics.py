@@ -1,8 +1,8 @@
-"""What people ask of a schedule: JCT, queueing, makespan, utilisation, finish-time fairness, GPU-hours; and its tables.
+"""Metrics of a schedule (JCT, queueing, makespan, utilisation, finish-time fairness, GPU-hours) and its tables.
 
-C_j completion, r_j arrival, g_j gang, G all GPUs; seconds. Sums and means are over finished jobs. Moments (arrival, start,
-end) are on the log's clock; lengths of time are taken counted from the first arrival (`optsched.problem.epoch`), so that the
-epoch of the log costs them no digit.
+C_j completion, r_j arrival, g_j gang, G all GPUs; times in seconds. Sums and means are over finished jobs. Moments
+(arrival, start, end) are on the log's clock. Lengths of time are differences of times from the first arrival
+(`optsched.problem.epoch`), so that the epoch of the log costs them no digit.
 """
 
 from __future__ import annotations
@@ -26,12 +26,22 @@ OF_FINISHED = ("mean_jct", "p50_jct", "p95_jct", "p99_jct", "mean_queueing", "ma
 
 
 def metrics(schedule: Schedule) -> dict[str, Any]:
-    """The metrics of a run, named as in ``run --json``.
+    """Return the metrics of a run, with the names of ``run --json``.
 
-    Computed counted from the first arrival; makespan and completion times are put back on the log's clock.
-    JCT = C - r; queueing = time arrived and not running (in any copy); utilization = busy GPU-s / (G x T), where busy is
-    work done and T the time from the first arrival to the last completion; ``gpu_hours``: busy, overhead (held without
-    progress: restarts, and what contention for the network costs), idle (G x T less both) and waiting (gang x queueing).
+    Parameters
+    ----------
+    schedule
+        A schedule; jobs may be unfinished.
+
+    Notes
+    -----
+    Times are counted from the first arrival; makespan and completion times are put back on the log's clock.
+
+    JCT = C - r; queueing = time arrived and not running (in any copy). Utilization = busy GPU-s / (G x T), where busy
+    is work done and T the time from the first arrival to the last completion. ``gpu_hours``: busy, overhead (held
+    without progress: restarts, and the cost of contention for the network), idle (G x T less both) and waiting (gang x
+    queueing).
+
     Complexity O((n + S) log n).
     """
     logged, schedule = schedule.instance, schedule.relative
@@ -50,7 +60,7 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
     fairness = finish_time_fairness(schedule)
     p50, p95, p99 = np.percentile(jct, [50, 95, 99]).tolist() if jct.size else (0.0, 0.0, 0.0)
     weight = instance.weight[done]
-    found = {
+    values = {
         "mean_jct": mean_of(jct),
         "p50_jct": p50,
         "p95_jct": p95,
@@ -74,22 +84,45 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
         "unfinished": int(instance.n - done.sum()),
         "jobs": instance.n,
     }
-    return found if done.any() else {**found, **dict.fromkeys(OF_FINISHED)}
+    return values if done.any() else {**values, **dict.fromkeys(OF_FINISHED)}
 
 
 def without_overhead(schedule: Schedule, busy: float, waiting: float) -> dict[str, Any]:
+    """Return utilization and GPU-hours of a schedule in which GPUs are never held without progress.
+
+    Parameters
+    ----------
+    schedule
+        The schedule.
+    busy
+        GPU-hours in which GPUs computed.
+    waiting
+        GPU-hours that gangs waited.
+    """
     hours = offered_hours(schedule)
     split = {"busy": busy, "overhead": 0.0, "idle": hours - busy, "waiting": waiting}
     return {"utilization": busy / hours if hours > 0 else 0.0, "gpu_hours": split}
 
 
 def offered_hours(schedule: Schedule) -> float:
-    """GPU-hours of all GPUs from the first arrival to the last completion."""
+    """Return the GPU-hours of all GPUs from the first arrival to the last completion.
+
+    Parameters
+    ----------
+    schedule
+        The schedule.
+    """
     return schedule.instance.cluster.gpus * offered_seconds(schedule) / HOUR
 
 
 def offered_seconds(schedule: Schedule) -> float:
-    """T, the seconds from the first arrival to the last completion; 0 for an empty schedule."""
+    """Return T, the seconds from the first arrival to the last completion; 0 for an empty schedule.
+
+    Parameters
+    ----------
+    schedule
+        The schedule.
+    """
     if not len(schedule):
         return 0.0
     schedule = schedule.relative
@@ -97,7 +130,23 @@ def offered_seconds(schedule: Schedule) -> float:
 
 
 def presence(schedule: Schedule) -> tuple[float, npt.NDArray[np.bool_]]:
-    """(GPU-s with a segment on the GPU, which segments ever had another one beside them, bool[S]). O(K log K)."""
+    """Return the GPU-seconds in which GPUs are held, and the segments that ever share a GPU.
+
+    Parameters
+    ----------
+    schedule
+        A schedule in which jobs may share GPUs.
+
+    Returns
+    -------
+    tuple
+        GPU-seconds with a segment on the GPU, each counted once; whether each segment ever ran together with another
+        one on a GPU, bool[S].
+
+    Notes
+    -----
+    Complexity O(K log K) for K pairs of segment and GPU.
+    """
     segment = np.repeat(np.arange(len(schedule)), schedule.gangs)
     gpu = node_first(schedule.instance)[schedule.gpu_node] + schedule.gpu_index
     moment = np.concatenate([schedule.start[segment], schedule.end[segment]])
@@ -115,8 +164,15 @@ def presence(schedule: Schedule) -> tuple[float, npt.NDArray[np.bool_]]:
 
 
 def seconds_running(schedule: Schedule) -> Floats:
-    """Seconds in which every job ran, f64[n]; where copies of it ran at once, these seconds count once.
+    """Return the seconds in which every job ran, f64[n]; seconds in which several of its copies ran count once.
 
+    Parameters
+    ----------
+    schedule
+        The schedule.
+
+    Notes
+    -----
     Complexity O(S log S).
     """
     n, job, start, end = schedule.instance.n, schedule.job, schedule.start, schedule.end
@@ -135,10 +191,17 @@ def seconds_running(schedule: Schedule) -> Floats:
 
 
 def cluster_utilization(schedule: Schedule) -> tuple[float, float]:
-    """CRU (occupied, productive): the shares of G x TTD in which GPUs are held, and in which they do work.
+    """Return the CRU (occupied, productive): the shares of G x TTD in which GPUs are held, and in which they do work.
 
-    TTD, total time duration = last completion - first arrival. Productive is ``utilization`` measured from the first
-    arrival; both are 0 for an empty schedule.
+    Parameters
+    ----------
+    schedule
+        The schedule; both shares are 0 if it is empty.
+
+    Notes
+    -----
+    TTD, total time duration = last completion - first arrival. The productive share is ``utilization`` measured from
+    the first arrival.
     """
     if not len(schedule):
         return 0.0, 0.0
@@ -153,13 +216,23 @@ def cluster_utilization(schedule: Schedule) -> tuple[float, float]:
 
 
 def finish_time_fairness(schedule: Schedule) -> Floats:
-    """FTF of every finished job: JCT / (solo time x max(1, n g / G)), n = mean number of active jobs in its stay.
+    """Return the FTF of every finished job: JCT / (solo time x max(1, n g / G)).
 
-    A job is active from arrival to completion; unfinished jobs are active until the schedule ends. A value above 1: the
-    job would have been better off with a private 1/n share of the cluster. The solo time is that of its gang on the best
-    placement of this cluster (`optsched.speeds.duration`), so that a gang alone has 1 there and more elsewhere; a job that
-    forks or takes more GPUs than its gang may have less. Where the best placement is not known (`SoloTimes.exact`), the solo
-    time is a lower bound and the FTF one from above; reports say so.
+    Parameters
+    ----------
+    schedule
+        The schedule.
+
+    Notes
+    -----
+    n is the mean number of active jobs during the job's stay. A job is active from arrival to completion; unfinished
+    jobs are active until the schedule ends. With a value above 1 the job would have been better off with a private 1/n
+    share of the cluster.
+
+    The solo time is that of the job's gang on the best placement of this cluster (`optsched.speeds.duration`), so that
+    a gang alone has 1 there and more elsewhere; a job that forks or takes more GPUs than its gang may have less. If the
+    best placement is not known (`SoloTimes.exact`), the solo time is a lower bound and the FTF an upper bound; reports
+    say so.
     """
     schedule = schedule.relative
     instance = schedule.instance
@@ -175,8 +248,8 @@ def finish_time_fairness(schedule: Schedule) -> Floats:
     )
     active = np.divide(stay, jct, out=np.ones_like(jct), where=jct > 0)  # a stay that the clock rounds to nothing
     share = np.maximum(1.0, active * instance.gpus[done] / instance.cluster.gpus)
-    found = jct / (solo_times(instance).seconds[done] * share)
-    return np.where(np.abs(found - 1.0) <= FAIR, 1.0, found)
+    fairness = jct / (solo_times(instance).seconds[done] * share)
+    return np.where(np.abs(fairness - 1.0) <= FAIR, 1.0, fairness)
 
 
 def _active_integral(arrival: Floats, completion: Floats, at: Floats) -> Floats:
@@ -192,6 +265,13 @@ def _positive_parts(origin: Floats, at: Floats) -> Floats:
 
 
 def mean_of(values: Floats) -> float:
+    """Return the mean of an array; 0 if it is empty.
+
+    Parameters
+    ----------
+    values
+        Numbers, f64[].
+    """
     return float(values.mean()) if values.size else 0.0
 
 
@@ -199,11 +279,18 @@ def mean_of(values: Floats) -> float:
 
 
 def jobs_table(schedule: Schedule) -> Table:
-    """One row a job, in the order of the instance.
+    """Return a table with one row a job, in the order of the instance.
 
-    ``id``; ``arrival`` r_j, ``start`` of its first segment, ``end`` C_j, seconds on the log's clock; ``jct`` = C_j - r_j and
-    ``queueing`` = time arrived and not running, in seconds; ``gpus`` g_j. What a job that did not finish, or never started,
-    does not have is null. O(n + S log S).
+    Parameters
+    ----------
+    schedule
+        The schedule.
+
+    Notes
+    -----
+    Columns: ``id``; ``arrival`` r_j, ``start`` of the first segment and ``end`` C_j, in seconds on the log's clock;
+    ``jct`` = C_j - r_j and ``queueing`` = time arrived and not running, in seconds; ``gpus`` g_j. A value that a job
+    lacks, because it did not finish or never started, is null. Complexity O(n + S log S).
     """
     local, instance = schedule.relative, schedule.instance
     jct = local.completion - local.instance.arrival
@@ -224,11 +311,19 @@ def jobs_table(schedule: Schedule) -> Table:
 
 
 def segments_table(schedule: Schedule) -> Table:
-    """One row a segment, in the order of the schedule.
+    """Return a table with one row a segment, in the order of the schedule.
 
-    ``job`` its id; ``start``, ``end`` seconds on the log's clock; ``seconds`` how long; ``work`` as in `Instance.work`;
-    ``gpus`` how many; ``node`` and ``index`` lists of which, as in a schedule's ``.parquet`` file; ``steps`` of gradient
-    accumulation where jobs share GPUs. O(K) for K pairs of segment and GPU.
+    Parameters
+    ----------
+    schedule
+        The schedule.
+
+    Notes
+    -----
+    Columns: ``job`` its id; ``start``, ``end`` in seconds on the log's clock; ``seconds`` its length; ``work`` in the
+    units of `Instance.work`; ``gpus`` the number of GPUs; ``node`` and ``index`` the lists of GPUs, as in a schedule's
+    ``.parquet`` file; ``steps`` of gradient accumulation if jobs share GPUs. Complexity O(K) for K pairs of segment and
+    GPU.
     """
     local, ids = schedule.relative, np.array(schedule.instance.ids, dtype=object)
     columns = [
@@ -247,7 +342,13 @@ def segments_table(schedule: Schedule) -> Table:
 
 
 def first_starts(schedule: Schedule) -> Floats:
-    """When every job started, f64[n] seconds; nan for one that never did."""
+    """Return the time at which every job started, f64[n], in seconds; nan for a job that never did.
+
+    Parameters
+    ----------
+    schedule
+        The schedule.
+    """
     first = np.full(schedule.instance.n, np.inf)
     np.minimum.at(first, schedule.job, schedule.start)
     return np.where(np.isfinite(first), first, np.nan)

@@ -1,4 +1,4 @@
-"""Who is beside whom where jobs share GPUs, in the names that policies use: jobs by position, GPUs (node, index)."""
+"""The jobs on every GPU if jobs share GPUs, in the terms of policies: jobs by index, GPUs as (node, index)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,17 @@ Gpu = tuple[int, int]
 
 
 class Neighbourhood:
-    """The GPUs of a run and the jobs on them; always current."""
+    """The GPUs of a run and the jobs on them; it always shows the present state.
+
+    Parameters
+    ----------
+    state
+        State of the run.
+    neighbours
+        The jobs on every GPU, as the engine keeps them.
+    instance
+        Jobs and a cluster.
+    """
 
     def __init__(self, state: State, neighbours: Neighbours, instance: Instance) -> None:
         self._jobs, self._executions, self._out = state.jobs, state.executions, state.out
@@ -26,7 +36,15 @@ class Neighbourhood:
         self._index = np.arange(self._node.size) - neighbours.nodes["first"][self._node]
 
     def held(self, state: State, job: int) -> tuple[Gpu, ...]:
-        """GPUs of a running job, in the order of its replicas; () while it does not run."""
+        """Return the GPUs of a running job in the order of its replicas; () while it does not run.
+
+        Parameters
+        ----------
+        state
+            State of the run.
+        job
+            Index of the job.
+        """
         x = int(self._jobs[job].execution)
         if x < 0:
             return ()
@@ -34,12 +52,35 @@ class Neighbourhood:
         return tuple(self._name_of(g) for g in state.parts["pool"][at : at + self._executions[x].entries].tolist())
 
     def slowdown(self, job: int, other: int) -> float:
-        """xi of ``job`` beside ``other``; inf: they never share."""
+        """Return xi, the slow-down of a job that shares a GPU with another job; inf if the two never share.
+
+        Parameters
+        ----------
+        job
+            Index of the job whose slow-down is asked.
+        other
+            Index of the job that shares its GPU.
+        """
         sharers = self.beside.sharers
         return float(self.beside.slowdown[sharers[job].model, sharers[other].model])
 
     def choose(self, job: int, gpus: Sequence[Gpu], option: int) -> None:
-        """Let ``job`` start there next. `ValueError` says what is wrong and what is legal."""
+        """Write GPUs to ``out``, so that a job starts on them next.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        gpus
+            The GPUs as (node, index).
+        option
+            Index of the job's sub-batch.
+
+        Raises
+        ------
+        ValueError
+            The job may not start there; the message says what is legal, with ``%s`` for the job.
+        """
         options = int(self.beside.sharers[job].options)
         if not (isinstance(option, int | np.integer) and 0 <= option < options):
             raise ValueError(f"chooses sub-batch {option!r} for %s (expected: 0..{options - 1})")
@@ -57,7 +98,13 @@ class Neighbourhood:
         self._out[NUMBER, : len(numbers)] = numbers
 
     def lowest_idle(self, places: Iterable[tuple[int, int]]) -> list[Gpu]:
-        """The first idle GPUs, so many of each node: ``places`` (node, GPUs there)."""
+        """Return the first idle GPUs of nodes, as (node, index).
+
+        Parameters
+        ----------
+        places
+            (node, number of GPUs) for every node that is used.
+        """
         found: list[Gpu] = []
         for node, count in places:
             first = int(self.beside.nodes[node].first)
@@ -68,7 +115,17 @@ class Neighbourhood:
         return found
 
     def fitting(self, job: int, option: int, jobs: int) -> list[Gpu]:
-        """GPUs with so many jobs, 0 or 1, which ``job`` may use, where that sub-batch fits."""
+        """Return the GPUs with ``jobs`` residents that a job may use and on which its sub-batch fits.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        option
+            Index of the job's sub-batch.
+        jobs
+            Number of jobs on the GPU: 0 or 1.
+        """
         gpus = self.beside.gpus
         suits = self._instance.eligible(job)[self._node]
         fits = gpus["free_memory"] >= self.beside.memory[job, option]
@@ -79,7 +136,18 @@ class Neighbourhood:
         return list(zip(self._node[rows].tolist(), self._index[rows].tolist(), strict=True))
 
     def residents(self, gpu: Gpu) -> tuple[int, ...]:
-        """Jobs on a GPU: none, one or two. `ValueError` for a GPU that is not there."""
+        """Return the jobs on a GPU: none, one or two.
+
+        Parameters
+        ----------
+        gpu
+            The GPU as (node, index).
+
+        Raises
+        ------
+        ValueError
+            There is no such GPU.
+        """
         return self._on(self._number(gpu))
 
     def _on(self, g: int) -> tuple[int, ...]:

@@ -1,18 +1,18 @@
 """The compiled loop of policies that are a queue order.
 
-Not preemptive: jobs start in order of (level, key, index); a job that does not fit blocks the queue (strict) or is passed
-over (skip). Jobs of one kind (gang size, eligible nodes) fit or do not fit together, so each kind has its own heap, and a
-kind that did not fit is not tried again before GPUs are released: exactly the scan of the whole queue, at O(kinds + log n)
-a start.
+Not preemptive: jobs start in order of (level, key, index). A job that does not fit blocks the queue (strict) or is
+passed over (skip). Jobs of one kind (gang size, eligible nodes) fit or do not fit together, so each kind has its own
+heap, and a kind that did not fit is not tried again before GPUs are released. This makes the same decisions as a scan
+of the whole queue, at O(kinds + log n) a start.
 
 Preemptive: active jobs are walked in that order. A running job keeps its GPUs unless a more important one took them. A
-waiting job takes idle GPUs; where these do not hold it, less important running jobs are evicted, the least important
-first, until it fits; evicted jobs whose GPUs turn out not to be needed keep running, the most important first. If evicting
-all of them would not do, nobody is evicted and the job waits.
-Running jobs are in a heap, the least important first, by keys that may be out of date: a key that falls with work was
-never smaller than it is, so that the first one, brought up to date until it stays first, is the least important.
+waiting job takes idle GPUs. If these do not hold it, less important running jobs are evicted, the least important
+first, until it fits; evicted jobs whose GPUs turn out not to be needed keep running, the most important first. If the
+job would not fit even after the eviction of all of them, no job is evicted and the job waits. Running jobs are in a
+heap, the least important first, by keys that may be out of date. A key that falls with work is never larger than its
+stored value, so that the first job of the heap, brought up to date until it stays first, is the least important one.
 
-Rules (`sharing_rule`): everybody who waits is asked about, in order.
+Rules (`sharing_rule`): all waiting jobs are asked about, in order.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def _types() -> list[Any]:
     order, none, partners = Order(key=alone.arrival), Placement("none", lambda *_: 0), Residents(sharing_rates(alone))
     state, apart = new_state(alone, order, none)
     _, beside = new_state(alone, order, none, partners)
-    return [numba.typeof(each) for each in (state, apart, beside)]
+    return [numba.typeof(value) for value in (state, apart, beside)]
 
 
 PLACE_TYPE = types.FunctionType(SIGNATURE)
@@ -56,7 +56,13 @@ RULE_TYPE = types.FunctionType(RULE_SIGNATURE)
 
 
 def context_kind(context: RunContext) -> int:
-    """The position of the type of ``context`` in `CONTEXT_TYPES`."""
+    """Return the position of the type of a context in `CONTEXT_TYPES`.
+
+    Parameters
+    ----------
+    context
+        Constants of the run.
+    """
     return int(context.colocation is not None)
 
 
@@ -231,16 +237,26 @@ def _run_ordered(place: Any, s: State, context: RunContext, events: int) -> int:
 
 
 def sharing_rule(function: Callable[..., int]) -> Callable[..., int]:
-    """``function`` compiled with the signature of a rule for sharing (and kept on disk): where does a job start, and how?
+    """Compile a function with the signature of a rule for sharing, and keep the code on disk.
 
-    ``rule(state, context, job) -> option``: -1 when the job waits, else which of its sub-batches it runs, with its GPUs in
-    ``state.out[NUMBER]``: g_j different ones that suit it, each with at most one job on it that it may run beside, and room
-    for the sub-batch. It may read everything (`optsched.simulation.state`) and change only the scratch: ``state.out``; of
-    ``context.colocation.neighbours`` ``nodes.order`` (left an order of all nodes), ``sharers.mark`` (left at -1) and
-    ``candidates``.
+    A rule says where a job starts, and with which sub-batch.
 
-    It runs interpreted or compiled, as the work asks for; what numba compiles is allowed, allocating too (our own rules,
-    which allocate nothing, are compiled without numba's reference counts instead: `optsched.compiled.KERNEL`).
+    Parameters
+    ----------
+    function
+        ``rule(state, context, job) -> option``: -1 if the job waits, else the index of the sub-batch that it runs. Its
+        GPUs are in ``state.out[NUMBER]``: g_j different ones that suit it, each with at most one resident with which it
+        may share, and room for the sub-batch.
+
+    Notes
+    -----
+    The rule may read everything (`optsched.simulation.state`) and change only scratch: ``state.out``, and of
+    ``context.colocation.neighbours`` the fields ``nodes.order`` (it must remain an order of all nodes),
+    ``sharers.mark`` (it must remain -1) and ``candidates``.
+
+    It runs interpreted or compiled, whichever pays for the amount of work. Everything that numba compiles is allowed,
+    also allocation. (The package's own rules allocate nothing and are compiled without numba's reference counts:
+    `optsched.compiled.KERNEL`.)
     """
     result: Callable[..., Any] = njit(signature=RULE_SIGNATURE)(function)
     return result
@@ -249,18 +265,37 @@ def sharing_rule(function: Callable[..., int]) -> Callable[..., int]:
 @njit(**INNER)
 def _forget_started(s: State) -> None:
     # Take jobs that have started off the sorted list of those that wait.
-    w, kept = s.engine[0], 0
+    w, waiting = s.engine[0], 0
     for i in range(w.queued):
         j = s.heap[i].number
         if s.jobs[j].status == WAITING:
-            s.heap[kept].key, s.heap[kept].number = s.heap[i].key, j
-            kept += 1
-    w.queued = kept
+            s.heap[waiting].key, s.heap[waiting].number = s.heap[i].key, j
+            waiting += 1
+    w.queued = waiting
 
 
 @njit(signature=types.int64(RULE_TYPE, STATE_TYPE, CONTEXT_TYPES[1], types.int64, types.boolean), **KERNEL)
 def run_rule(rule: Any, s: State, context: RunContext, events: int, strict: bool) -> int:
-    """The same as `ordered_loop` where a rule chooses; ``strict``: the first that waits blocks."""
+    """Run the loop of `ordered_loop` with a rule that chooses GPUs.
+
+    Parameters
+    ----------
+    rule
+        A compiled rule (`sharing_rule`).
+    s
+        State of the run.
+    context
+        Constants of the run.
+    events
+        Number of events after which the loop pauses.
+    strict
+        Whether the first job that has to wait blocks the others.
+
+    Returns
+    -------
+    int
+        Reason why the loop ended, as from `ordered_loop`.
+    """
     pause = s.engine[0].events + events
     while True:
         status = _next_decision(s, context, pause)
@@ -283,8 +318,14 @@ _ORDERED = [
 
 
 def ordered_loop(context: RunContext) -> Any:
-    """``run(place, state, context, events)``: run for about ``events`` events, and say why it stopped.
+    """Return the compiled loop ``run(place, state, context, events)`` for a context.
 
-    `FINISHED_RUN`, `LOG_FULL` (the log is nearly full), `PAUSED`, or `THRASHES` (jobs only stop each other).
+    The loop runs for about ``events`` events and returns the reason why it ended: `FINISHED_RUN`, `LOG_FULL` (the log
+    is nearly full), `PAUSED`, or `THRASHES` (jobs only stop each other).
+
+    Parameters
+    ----------
+    context
+        Constants of the run.
     """
     return _ORDERED[context_kind(context)]

@@ -1,8 +1,9 @@
 """The protocol of online algorithms: what a policy declares, what it sees, and what it decides.
 
-A policy is a subclass of `Policy` with a ``name``, its ``knowledge`` and ``decide(view)``, in plain Python. The engine asks
-it once at every time at which something happens; it sees a `View`, which reveals only what the declared knowledge allows,
-and yields decisions: `Start`, `Stop`, `Wake`, or many at once as `Moves`. Each is applied before the next is asked for.
+A policy is a subclass of `Policy` with a ``name``, its ``knowledge`` and ``decide(view)``, in plain Python. The engine
+asks it once at every time at which something happens. The policy sees a `View`, which reveals only what the declared
+knowledge allows, and yields decisions: `Start`, `Stop`, `Wake`, or many at once as `Moves`. The engine applies each
+decision before it asks for the next one.
 
 A policy that only orders the queue is a subclass of `OrderedPolicy`: ``order(jobs)`` returns keys (`Order`), and the engine
 serves the smallest first in compiled code. Policies of a class of schedules that
@@ -41,7 +42,7 @@ _NOBODY = np.zeros(0, dtype=np.int64)
 
 
 class Use(StrEnum):
-    """A means that a policy in plain Python declares in ``uses``, beside starting, stopping and waking."""
+    """A means that a policy in plain Python declares in ``uses``, in addition to starting, stopping and waking."""
 
     NODES = "nodes"  # it names the nodes on which a job runs
     SHARING = "sharing"  # it names GPUs, which may have another job
@@ -58,13 +59,25 @@ PLACES = frozenset({Use.NODES, Use.SHARING, Use.WIDTHS, Use.COPIES})  # a policy
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start (or resume) job ``job`` on the GPUs that the placement chooses, or on those that the policy names.
+    """Start (or resume) a job on the GPUs that the placement chooses, or on those that the policy gives.
 
-    ``on``: (node, GPUs there) for every node used, g_j GPUs in all; a policy that names nodes says so, as all that follows,
-    in its ``uses``. ``gpus``: g_j GPUs by name, (node, index), each with at most one other job, and ``option``, which of
-    the job's sub-batches it runs with there (sharing). Without either the placement chooses among idle GPUs.
-    ``on`` may have another number of GPUs (widths). With ``work`` it is a copy, which does at most so many units of the
-    job's work; others may run beside it on other nodes, and a `Stop` stops them all (copies).
+    A policy that gives ``on``, ``gpus`` or ``work`` declares the means for it in its ``uses``. Without ``on`` and
+    ``gpus`` the placement chooses among idle GPUs.
+
+    Attributes
+    ----------
+    job
+        Index of the job.
+    on
+        (node, GPUs there) for every node that the job uses, g_j GPUs in all. A policy that uses widths may give another
+        number of GPUs.
+    gpus
+        The g_j GPUs as (node, index), each with at most one other job (sharing).
+    option
+        Index of the sub-batch with which the job runs on ``gpus`` (sharing).
+    work
+        If given, the job starts a copy that does at most this number of units of the job's work. Other copies may run
+        on other nodes at the same time; a `Stop` stops all of them (copies).
     """
 
     job: int
@@ -76,10 +89,15 @@ class Start:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """Preempt the running job ``job``; its work so far is kept.
+    """Preempt a running job, which keeps the work that it has done.
 
-    ``at``: not now but at that time (seconds since the first arrival, later than now), unless it ends or is stopped before;
-    the policy is not asked then. Another stop of the job takes the place of one that is planned.
+    Attributes
+    ----------
+    job
+        Index of the job.
+    at
+        If given, the job stops at this time (seconds since the first arrival, later than now), unless it ends or is
+        stopped before; the policy is not asked at that time. Another stop of the job replaces a planned one.
     """
 
     job: int
@@ -88,19 +106,39 @@ class Stop:
 
 @dataclass(frozen=True, slots=True)
 class Wake:
-    """Ask again at ``time`` (seconds since the first arrival, later than now) even if nothing happens until then."""
+    """Ask the policy again at ``time`` even if nothing happens until then.
+
+    Attributes
+    ----------
+    time
+        Seconds since the first arrival, later than now.
+    """
 
     time: float
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moves:
-    """Many stops, then many starts, in arrays: the same as a list of them, in less time.
+    """Many stops, then many starts, as arrays: the same as a list of decisions, in less time.
 
-    ``stop`` i64[]: these jobs stop, all now, or at the times ``at`` f64[stop] (seconds since the first arrival, later than
-    now). ``start`` i64[k]: these start; job ``start[i]`` on ``count[e]`` GPUs of ``node[e]``, first[i] <= e < first[i + 1],
-    ``first`` i64[k + 1]. A policy that starts jobs so says that it uses nodes. Other types, shapes, or a move that is not
-    possible are a `SimulationError`, which names it. O(jobs and entries).
+    A policy that starts jobs in this way declares that it uses nodes. Arrays of other types or shapes, and a move that
+    is not possible, raise a `SimulationError` that says which one. Complexity O(jobs and entries).
+
+    Attributes
+    ----------
+    stop
+        Jobs that stop, i64[]: all of them now, or at the times ``at``.
+    at
+        Times of the stops, f64[stop], in seconds since the first arrival and later than now; None for now.
+    start
+        Jobs that start, i64[k]; job ``start[i]`` starts on ``count[e]`` GPUs of ``node[e]``, first[i] <= e < first[i +
+        1].
+    first
+        Where the entries of every start begin, i64[k + 1].
+    node
+        Node of every entry, i64[].
+    count
+        GPUs of every entry, i64[].
     """
 
     stop: Ints = field(default_factory=lambda: _NOBODY)
@@ -111,12 +149,12 @@ class Moves:
     count: Ints = field(default_factory=lambda: _NOBODY)
 
     def stops(self) -> list[Stop]:
-        """One by one."""
+        """Return the stops as a list of single decisions."""
         times = [None] * self.stop.size if self.at is None else self.at.tolist()
         return [Stop(job, at=time) for job, time in zip(self.stop.tolist(), times, strict=True)]
 
     def starts(self) -> list[Start]:
-        """One by one."""
+        """Return the starts as a list of single decisions."""
         on = list(zip(self.node.tolist(), self.count.tolist(), strict=True))
         ends = self.first.tolist()
         return [Start(job, on=tuple(on[ends[i] : ends[i + 1]])) for i, job in enumerate(self.start.tolist())]
@@ -130,7 +168,19 @@ Decision = Start | Stop | Wake | Moves
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """An execution that ended, by itself or stopped: ``work`` units in ``seconds``, overhead not counted, ``on`` nodes."""
+    """An execution that ended, by itself or because it was stopped.
+
+    Attributes
+    ----------
+    job
+        Index of the job.
+    on
+        (node, GPUs there) for every node that it held.
+    work
+        Units of work that it did.
+    seconds
+        Time that it ran, without overhead.
+    """
 
     job: int
     on: Places
@@ -139,21 +189,24 @@ class Ended:
 
 
 class View(Protocol):
-    """What a policy sees at one instant. Jobs are indices; times in seconds since the first arrival of the log.
+    """The part of the engine's state that a policy sees at one instant.
+
+    Jobs are indices; times are in seconds since the first arrival of the log. A view is always current: it reads the
+    engine's state, also between two decisions.
 
     ``remaining``, ``left``, ``left_of``, ``duration`` and ``alone`` raise `KnowledgeError` for a policy that is not
-    clairvoyant, ``predicted`` for one without a predictor, and all of them for a job that has not arrived. A policy that
-    keeps its own queue reads ``arrived`` and ``finished``; ``waiting`` and ``running`` are kept up to date once they have
-    been asked for, and copied each time. Always current: it looks at the engine's state, also between two decisions.
+    clairvoyant, ``predicted`` for a policy without a predictor, and every method for a job that has not arrived. A
+    policy that keeps its own queue reads ``arrived`` and ``finished``. The engine keeps ``waiting`` and ``running`` up
+    to date once a policy has asked for them, and copies them at every request.
     """
 
     @property
     def now(self) -> float:
-        """The present, in seconds since the first arrival (`Instance.epoch`), as all times here are."""
+        """The present, in seconds since the first arrival (`Instance.epoch`), as all times of the view."""
 
     @property
     def epoch(self) -> float:
-        """What the log's clock says at time 0: ``now + epoch`` is a time that people know."""
+        """The reading of the log's clock at time 0, in seconds: ``now + epoch`` is a time on that clock."""
 
     @property
     def waiting(self) -> list[int]:
@@ -185,119 +238,321 @@ class View(Protocol):
 
     @property
     def left(self) -> Floats:
-        """Units of work left of every job at this instant, f64[n]; use the entries of active jobs."""
+        """Units of work that every job has left at this instant, f64[n]; use the entries of active jobs."""
 
     def left_of(self, jobs: Ints) -> Floats:
-        """Units of work left of these jobs, each named once, f64[jobs]."""
+        """Return the units of work that the given jobs have left, f64[jobs].
+
+        Parameters
+        ----------
+        jobs
+            Indices of jobs, each at most once, i64[].
+        """
 
     def done(self, jobs: Ints) -> Floats:
-        """Units of work that these jobs have done, each named once, f64[jobs]: what a scheduler sees of any job."""
+        """Return the units of work that the given jobs have done, f64[jobs]; every policy may observe them.
+
+        Parameters
+        ----------
+        jobs
+            Indices of jobs, each at most once, i64[].
+        """
 
     @property
     def free(self) -> Ints:
-        """Free GPUs of every node, i64[N]: a copy. For policies that name nodes."""
+        """A copy of the number of free GPUs of every node, i64[N], for policies that use nodes."""
 
     @property
     def speeds(self) -> TypeSpeeds:
-        """How fast jobs run by GPU type (use the entries of jobs that have arrived), and the nodes' types and sizes."""
+        """Rates of jobs by GPU type (use the entries of jobs that have arrived), and the nodes' types and sizes."""
 
     @property
     def node_kind(self) -> Ints:
-        """Nodes of one kind (GPU type, memory of a GPU) suit the same jobs, i64[N]."""
+        """The kind of every node, i64[N]; nodes of one kind (GPU type, memory of a GPU) suit the same jobs."""
 
     def eligible(self, job: int) -> Bools:
-        """Nodes whose GPUs ``job`` may use, bool[N]."""
+        """Return for every node whether ``job`` may use its GPUs, bool[N].
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
 
     def held(self, job: int) -> tuple[tuple[int, int], ...]:
-        """(node, GPUs there) that the running job holds, in all its copies; () while it does not run."""
+        """Return (node, GPUs there) for every node that a job holds in all its copies; () while it does not run.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
 
     def starts(self, job: int) -> int:
-        """How often it has been started so far."""
+        """Return the number of starts of a job so far.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
 
     @property
     def ended(self) -> list[Ended]:
-        """What has ended since the policy was last asked, also by what it decides now; of who uses copies."""
+        """Executions that ended since the policy was last asked, also by its decisions now.
+
+        For policies that use copies.
+        """
 
     @property
     def groups(self) -> GroupRates:
-        """How fast jobs run on one node of every group of alike nodes. For policies that know rates."""
+        """Rates of jobs on one node of every group of alike nodes, for policies that know rates."""
 
     @property
     def goodputs(self) -> Goodputs:
-        """How fast jobs run on any number of GPUs: see `optsched.speeds.goodput_rates`."""
+        """Rates of jobs on any number of GPUs (`optsched.speeds.goodput_rates`)."""
 
     def fits(self, job: int) -> bool:
-        """Would the placement find a place for ``job`` now?"""
+        """Return whether the placement would find a place for a job now.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
 
     def kind(self, job: int) -> int:
-        """Jobs of one kind (gang size, eligible nodes) fit or do not fit together."""
+        """Return the kind of a job; jobs of one kind (gang size, eligible nodes) fit or do not fit together.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
 
     def offer(self, job: int) -> float | None:
-        """Seconds that a unit of the job's work would take on the GPUs that the placement would give it now, or None.
+        """Return the seconds that a unit of a job's work would take on the GPUs that the placement would give it now.
 
-        1 for a job with a duration; for one with a profile its iteration time there.
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+
+        Returns
+        -------
+        float | None
+            1 for a job with a duration; the iteration time on those GPUs for a job with a profile; None if the job does
+            not fit.
         """
 
     def pace_on_idle(self, job: int) -> float:
-        """The same on the GPUs that the placement would choose in an idle cluster; inf where it would find none."""
+        """Return the seconds that a unit of work takes on the GPUs that the placement chooses in an idle cluster.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+
+        Returns
+        -------
+        float
+            Seconds a unit of work, as from `offer`; inf if the placement finds no GPUs.
+        """
 
     def pace_range(self, job: int) -> tuple[float, float]:
-        """Least and greatest seconds that a unit of the job's work can take on this cluster: alpha_min and alpha_max."""
+        """Return the least and greatest seconds that a unit of work can take on this cluster: alpha_min and alpha_max.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
 
     def idle(self, job: int) -> list[tuple[int, int]]:
-        """Idle GPUs that ``job`` may use, (node, index). This and the next five: for policies that share GPUs."""
+        """Return the idle GPUs that a job may use, as (node, index).
+
+        This method and those up to `stretch` are for policies that share GPUs.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
 
     def open(self, job: int, option: int = 0) -> list[tuple[int, int]]:
-        """GPUs with one job, which ``job`` may share, where that sub-batch fits beside it."""
+        """Return the GPUs with one resident which a job may share and on which its sub-batch fits, as (node, index).
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        option
+            Index of the job's sub-batch.
+        """
 
     def residents(self, gpu: tuple[int, int]) -> tuple[int, ...]:
-        """Jobs on a GPU: none, one or two."""
+        """Return the jobs on a GPU: none, one or two.
+
+        Parameters
+        ----------
+        gpu
+            The GPU as (node, index).
+        """
 
     def options(self, job: int) -> int:
-        """How many sub-batches it may choose from; the first is the largest."""
+        """Return the number of sub-batches that a job may choose from; the first one is the largest.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
 
     def slowdown(self, job: int, other: int) -> float:
-        """xi of ``job`` beside ``other``; inf: they never share."""
+        """Return xi, the slow-down of a job that shares a GPU with another job; inf if the two never share.
+
+        Parameters
+        ----------
+        job
+            Index of the job whose slow-down is asked.
+        other
+            Index of the job that shares its GPU.
+        """
 
     def alone(self, job: int, option: int = 0) -> float:
-        """Seconds alone with that sub-batch; of a running job, those that are left. Clairvoyant policies only."""
+        """Return the seconds that a job takes alone with a sub-batch; for a running job, the seconds that are left.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        option
+            Index of the job's sub-batch; a running job keeps the one it has.
+
+        Raises
+        ------
+        KnowledgeError
+            The policy is not clairvoyant.
+        """
 
     def stretch(self, job: int, option: int) -> float:
-        """Seconds that it takes alone with that sub-batch over those with its first, at best: what sub-steps cost, >= 1."""
+        """Return the ratio, >= 1, of a job's time alone with a sub-batch to its best time with the first one.
+
+        The ratio is the cost of gradient accumulation in sub-steps.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        option
+            Index of the job's sub-batch.
+        """
 
     def predicted(self, job: int) -> float:
-        """Units of work that the predictor said at the job's arrival: iterations with a profile, else seconds."""
+        """Return the length that was predicted at a job's arrival: iterations of a job with a profile, else seconds.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
 
     def arrival(self, job: int) -> float:
-        """r_j, since the first arrival."""
+        """Return the release date r_j in seconds since the first arrival.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
 
     def gpus(self, job: int) -> int:
-        """g_j."""
+        """Return g_j, the number of GPUs in the gang of a job.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
 
     def weight(self, job: int) -> float:
-        """w_j."""
+        """Return the weight w_j of a job.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
 
     def restart(self, job: int, usual: float) -> float:
-        """Seconds that it costs to resume it: as the instance says, else ``usual``, what the policy itself says."""
+        """Return the seconds that it costs to resume a job.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        usual
+            Seconds that the policy charges a job of which the instance says nothing.
+        """
 
     def due(self, job: int) -> float:
-        """Due date, since the first arrival; inf where there is none."""
+        """Return the due date of a job in seconds since the first arrival; inf if it has none.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
 
     def attained(self, job: int) -> float:
-        """GPU-seconds that the job has held so far."""
+        """Return the GPU-seconds that a job has held so far.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
 
     def duration(self, job: int) -> float:
-        """Seconds alone at full speed."""
+        """Return the seconds that a job takes alone at full speed.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+
+        Raises
+        ------
+        KnowledgeError
+            The policy is not clairvoyant.
+        """
 
     def remaining(self, job: int) -> float:
-        """Units of work left: iterations with a profile, else seconds."""
+        """Return the units of work that a job has left: iterations with a profile, else seconds.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+
+        Raises
+        ------
+        KnowledgeError
+            The policy is not clairvoyant.
+        """
 
 
 # --- what a policy is -------------------------------------------------------------------------------------------------
 
 
 def declared_names(kind: type) -> frozenset[str]:
-    """Names that a kind of policy declares: attributes and methods of the base classes that it derives from."""
+    """Return the public attributes and methods that the base classes of a kind of policy declare.
+
+    Parameters
+    ----------
+    kind
+        A class that derives from `BasePolicy`.
+    """
     bases = [base for base in kind.__mro__ if _is_base(base)]
     names = {name for base in bases for name in (*vars(base), *vars(base).get("__annotations__", ()))}
     return frozenset(name for name in names if not name.startswith("_"))
@@ -309,7 +564,20 @@ def _is_base(kind: type) -> bool:
 
 
 def refuse_near_names(own: type, kind: type) -> None:
-    """`InputError` for a name in the class ``own`` that is nearly, but not quite, one that policies of ``kind`` declare."""
+    """Refuse a class with a name that is nearly, but not exactly, one that policies of a kind declare.
+
+    Parameters
+    ----------
+    own
+        The class whose names are checked; names that begin with an underscore are not.
+    kind
+        The base class whose declared names count.
+
+    Raises
+    ------
+    InputError
+        A name of ``own`` resembles a declared one, for example ``use`` and ``uses``.
+    """
     declared = sorted(declared_names(kind))
     for base in own.__mro__:
         if base is object or _is_base(base):
@@ -323,15 +591,20 @@ def refuse_near_names(own: type, kind: type) -> None:
 
 
 class BasePolicy:
-    """What every policy declares; a name that is nearly one of these is refused when the class is made.
+    """The declarations that every policy has; a name that is nearly one of them is refused when the class is made.
 
     Attributes
     ----------
-    name : shown in reports.
-    knowledge : what it may ask about jobs that have not completed.
-    default_placement : the placement where none is named.
-    uses : the means that it needs (`Use`, see `Start`). What it does not declare it may not do.
-    rigid : a policy that resizes jobs serves jobs that keep their gang, too: suites and tests give it both.
+    name
+        Name in reports.
+    knowledge
+        What the policy may ask about jobs that have not completed.
+    default_placement
+        Name of the placement if the user chooses none.
+    uses
+        The means that the policy needs (`Use`, see `Start`). The policy may do only what it declares.
+    rigid
+        True for a policy that resizes jobs and serves jobs with a fixed gang as well: suites and tests give it both.
     """
 
     name: str = ""
@@ -345,9 +618,16 @@ class BasePolicy:
         refuse_near_names(cls, cls)
 
     def form(self, instance: Instance) -> BasePolicy:
-        """Return the policy that runs on this instance in its stead, perhaps with other ``uses``; default: itself.
+        """Return the policy that runs on an instance in place of this one; default: this one.
 
-        Which kinds of data an instance has may decide; what is yet to come may not.
+        The returned policy may have other ``uses``.
+
+        The choice may depend on the kinds of data that the instance has, but not on jobs that are yet to arrive.
+
+        Parameters
+        ----------
+        instance
+            The instance that the policy is to run on.
         """
         return self
 
@@ -357,19 +637,29 @@ class BasePolicy:
 
 
 class Policy(BasePolicy, ABC):
-    """An online algorithm in plain Python: ``decide`` is asked whenever something has happened.
+    """An online algorithm in plain Python: the engine calls ``decide`` whenever something has happened.
 
     Attributes
     ----------
-    restart : seconds that it costs to resume a job, ``first_start`` to start it for the first time. A job of which the
-        instance says what resuming costs pays that instead of either that is not 0.
-    round : with ``uses = ("rounds",)``: it is asked only at multiples of so many seconds after the first arrival, while jobs
-        run or have come.
-    copies : with ``uses = ("copies",)``: the most copies of a job at once; 0: one a node.
-    knows_rates : False: it may not ask how fast jobs are where they have not run.
-    noted_times : which of its ``notes`` are times; the run puts them on the log's clock.
-    plays_rounds : it keeps rounds of ``round`` seconds by itself, by waking; too many are refused before they are played.
-    sleeps : it does not wake for a round while all jobs have the best GPUs.
+    restart
+        Seconds that it costs to resume a job. If the instance gives a job a cost of its own, the job pays that instead
+        of ``restart``, and of ``first_start`` where that is not 0.
+    first_start
+        Seconds that it costs to start a job for the first time.
+    round
+        With ``uses = ("rounds",)``: the length of a round in seconds. The engine asks the policy only at multiples of
+        it after the first arrival, while jobs run or have come.
+    copies
+        With ``uses = ("copies",)``: the most copies of a job at once; 0 means one a node.
+    knows_rates
+        False if the policy may not ask how fast jobs are where they have not run.
+    noted_times
+        Names of those ``notes`` that are times; the run puts them on the log's clock.
+    plays_rounds
+        True if the policy keeps rounds of ``round`` seconds by itself, by waking; an instance with too many rounds is
+        refused before the run.
+    sleeps
+        True if the policy does not wake for a round while all jobs have the best GPUs.
     """
 
     restart: float = 0.0
@@ -385,21 +675,38 @@ class Policy(BasePolicy, ABC):
     def decide(self, view: View) -> Iterable[Decision | list[Decision]]:
         """Return or yield decisions at ``view.now``, after all events of that time.
 
-        Each is applied before the next is asked for; a list is applied at once, which is faster where many jobs move.
+        The engine applies each decision before it asks for the next one. It applies a list at once, which is faster if
+        many jobs move.
+
+        Parameters
+        ----------
+        view
+            What the policy may see of the engine's state.
         """
 
     def begin(self, view: View) -> None:
-        """Prepare for a new run: forget the last one."""
+        """Prepare for a new run and forget the last one.
+
+        Parameters
+        ----------
+        view
+            What the policy may see, before the first event.
+        """
 
     def accelerator(self, jobs: KnownJobs) -> Order | None:
         """Return an `Order` with the same decisions, which runs compiled; default: None.
 
-        It is not asked where a predictor learns during the run.
+        The engine does not ask for it if a predictor learns during the run.
+
+        Parameters
+        ----------
+        jobs
+            What the policy may know of the jobs.
         """
         return None
 
     def notes(self) -> Mapping[str, Floats]:
-        """Return arrays over all jobs by name, kept as `Run.notes` for audits; asked after a run."""
+        """Return arrays over all jobs by name, kept as `Run.notes` for audits; the engine calls it after a run."""
         return {}
 
 
@@ -408,29 +715,43 @@ class OrderedPolicy(BasePolicy, ABC):
 
     @abstractmethod
     def order(self, jobs: KnownJobs) -> Order:
-        """Return keys and rules for these jobs."""
+        """Return keys and rules for the jobs.
+
+        Parameters
+        ----------
+        jobs
+            What the policy may know of the jobs.
+        """
 
 
 def uses_of(policy: BasePolicy | type[BasePolicy]) -> frozenset[str]:
     """Return the means that a policy declares.
 
-    `InputError` for one that does not exist, and for several that no class of schedules with bounds allows together.
+    Parameters
+    ----------
+    policy
+        A policy, or a class of policies.
+
+    Raises
+    ------
+    InputError
+        A means does not exist, or no class of schedules with bounds allows two of them together.
     """
-    said, kind = policy.uses, policy if isinstance(policy, type) else type(policy)
+    declared, kind = policy.uses, policy if isinstance(policy, type) else type(policy)
     of_classes = {made.means for made in every_class() if made.means}
-    known = dict.fromkeys((*map(str, Use), *sorted(of_classes)))
-    if isinstance(said, str) or not all(each in known for each in said):
-        legal = f"some of {', '.join(known)}"
-        raise InputError("invalid", field=f"{kind.__name__}.uses", value=said, legal=legal)
-    uses = frozenset(map(str, said))
+    means = dict.fromkeys((*map(str, Use), *sorted(of_classes)))
+    if isinstance(declared, str) or not all(use in means for use in declared):
+        legal = f"some of {', '.join(means)}"
+        raise InputError("invalid", field=f"{kind.__name__}.uses", value=declared, legal=legal)
+    uses = frozenset(map(str, declared))
     if len(uses & of_classes) > 1:
         legal = "one of them: schedules with several are of no class that has bounds"
-        raise InputError("not possible together", field=f"{kind.__name__}.uses", value=said, legal=legal)
+        raise InputError("not possible together", field=f"{kind.__name__}.uses", value=declared, legal=legal)
     return uses
 
 
 def class_of(policy: BasePolicy | type[BasePolicy]) -> ScheduleClass:
-    """Return the class of schedules that a policy makes, as far as what it declares says.
+    """Return the class of schedules that contains every schedule of a policy, by what the policy declares.
 
     Parameters
     ----------
@@ -446,9 +767,14 @@ def most_copies(policy: Policy, instance: Instance) -> int:
     Parameters
     ----------
     policy
-        The policy; its ``copies`` is 0 for one a node.
+        The policy; a ``copies`` of 0 means one a node.
     instance
         Jobs and a cluster.
+
+    Raises
+    ------
+    InputError
+        The policy's ``copies`` is not a whole number >= 0.
     """
     nodes, copies = instance.cluster.node_count, policy.copies
     check_legal(is_whole(copies) and copies >= 0, f"{policy.name}: copies", copies, "an integer >= 1; 0: one a node")

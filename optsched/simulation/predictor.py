@@ -1,4 +1,4 @@
-"""`Predictor`: an estimate of how long a job will run; `JobFacts`: what it may look at."""
+"""`Predictor`: an estimate of the length of a job; `JobFacts`: the facts that it may use."""
 
 from __future__ import annotations
 
@@ -12,9 +12,16 @@ from optsched.speeds.duration import paces
 
 
 class JobFacts:
-    """What is known of the jobs at their submission, for predictors: never how long they run.
+    """Facts about all jobs at their submission, for predictors; lengths are hidden.
 
-    Arrays over all jobs; a predictor may use the entries of jobs that have arrived. ``length`` is revealed to oracles.
+    Attributes are arrays over all jobs; a predictor may use the entries of jobs that have arrived.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    revealed
+        Whether ``length`` is revealed, as it is to oracles.
     """
 
     def __init__(self, instance: Instance, *, revealed: bool = False) -> None:
@@ -27,13 +34,13 @@ class JobFacts:
         )
         self.gpu_types = tuple(table["gpu_types"].to_list())
         self.profiled: tuple[bool, ...] = tuple(instance.profiled.tolist())  # counted in iterations, not in seconds
-        known = instance.profiles
-        self.stages = tuple(len(known[name].stages) if name in known else 1 for name in self.profile)
+        profiles = instance.profiles
+        self.stages = tuple(len(profiles[name].stages) if name in profiles else 1 for name in self.profile)
         self._length = instance.work if revealed else None
 
     @cached_property
     def fastest(self) -> Floats:
-        """Seconds that a unit of length takes where the job runs best, f64[n]: alpha_min of a profile, else 1."""
+        """Seconds that a unit of length takes if the job runs at its best, f64[n]: alpha_min of a profile, else 1."""
         return paces(self._instance)[0]
 
     @property
@@ -46,21 +53,46 @@ class JobFacts:
 
 @runtime_checkable
 class Predictor(Protocol):
-    """Says how long a job will run, at its arrival: iterations of a job with a profile, else seconds alone.
+    """An estimator of the length of a job at its arrival: iterations of a job with a profile, else seconds alone.
 
-    A predictor with ``oracle = True`` is given the true lengths (to be perfect, or wrong by a controlled amount). One with
-    ``learns = False`` says the same of a job whenever it is asked, whatever has completed.
+    A predictor with ``oracle = True`` receives the true lengths, so that it can be perfect, or wrong by a controlled
+    amount. A predictor with ``learns = False`` gives the same value for a job whenever it is asked, whatever has
+    completed.
     """
 
     @property
     def name(self) -> str:
-        """Shown in reports, with its parameters."""
+        """Name in reports, with the parameters of the predictor."""
 
     def begin(self, jobs: JobFacts) -> None:
-        """Forget everything; these jobs will come."""
+        """Forget everything and prepare for a new run.
+
+        Parameters
+        ----------
+        jobs
+            Facts about the jobs that will arrive.
+        """
 
     def predict(self, job: int, now: float) -> float:
-        """A length > 0; asked once, when the job arrives at ``now``."""
+        """Return the predicted length, > 0, of a job that arrives now; the engine asks once a job.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        now
+            Time of the arrival, in seconds since the first arrival.
+        """
 
     def observe(self, job: int, now: float, length: float) -> None:
-        """The job completed at ``now``; this was its length."""
+        """Learn the length of a job that completes now.
+
+        Parameters
+        ----------
+        job
+            Index of the job.
+        now
+            Time of the completion, in seconds since the first arrival.
+        length
+            True length of the job.
+        """

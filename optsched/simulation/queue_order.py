@@ -14,19 +14,42 @@ from optsched.speeds.duration import paces
 
 @dataclass(frozen=True)
 class Order:
-    """A queue order: smaller (level, key, index) is served first.
+    """A queue order: the engine serves the smallest (level, key, index) first.
 
-    ``key`` f64[n] at arrival; it grows by ``slope[j]`` per second of work that job j does (srtf: -1). A job enters at
-    level 0 and drops a level each time its attained service reaches the next of ``thresholds`` (GPU-seconds).
-    ``starvation`` > 0: a job that has waited ``starvation`` times as long as it ran returns to level 0.
-    ``restart``: seconds of overhead whenever a job resumes; with ``first`` also when it starts. ``by_time``: service is the
-    time for which a job held its gang, whatever its size, and thresholds are seconds. ``requeue``: a job that changes its
-    level goes behind the jobs that are there (its key becomes the time, with ``round`` that of the end of the round); only
-    where the key is a time and has no slope.
+    A job enters at level 0 and drops a level each time its attained service reaches the next of ``thresholds``.
 
-    ``rule``: a compiled choice (`optsched.simulation.ordered.sharing_rule`), with its ``numbers``, of a policy that uses
-    sharing: everybody who waits is asked about in order, where and beside whom he starts; without ``skip`` the first who has
-    to wait blocks the others. Of the rest ``key`` and ``round`` count.
+    Attributes
+    ----------
+    key
+        Key of every job at its arrival, f64[n].
+    slope
+        Growth of every job's key per second of work that it does, f64[n] (srtf: -1).
+    preemptive
+        Whether a more important job may take the GPUs of a running one.
+    skip
+        Whether jobs behind one that does not fit may start before it.
+    thresholds
+        Service at which a job drops a level, in GPU-seconds (seconds with ``by_time``), increasing.
+    starvation
+        If positive, a job that has waited this many times as long as it ran returns to level 0.
+    round
+        Seconds of a round; decisions are taken only at the end of one. 0: no rounds.
+    restart
+        Seconds of overhead whenever a job resumes.
+    first
+        Whether a job pays ``restart`` at its first start, too.
+    by_time
+        Whether service is the time for which a job held its gang, whatever the size of the gang.
+    requeue
+        Whether a job that changes its level goes behind the jobs of that level: its key becomes the time (the end of
+        the round with ``round``). Only for keys that are times and have no slope.
+    rule
+        For policies that use sharing: a compiled choice (`optsched.simulation.ordered.sharing_rule`) of where each
+        waiting job starts and which jobs it shares GPUs with. The engine asks it about all waiting jobs in order;
+        without ``skip`` the first job that has to wait blocks the others. Of the other attributes only ``key`` and
+        ``round`` count then.
+    numbers
+        Parameters of ``rule``.
     """
 
     key: Floats
@@ -45,10 +68,19 @@ class Order:
 
 
 class KnownJobs:
-    """What is revealed of jobs to a queue order, or to decisions in compiled form: arrays over all jobs.
+    """Facts about all jobs, as arrays, for a queue order or for decisions in compiled form.
 
-    As far as ``knowledge`` reveals it at arrival; times are seconds since the first arrival. An order may use a job's
-    entries only for that job: the engine serves a job after it has arrived.
+    It reveals what ``knowledge`` allows at a job's arrival. Times are seconds since the first arrival. An order may use
+    a job's entries only for that job: the engine serves a job after it has arrived.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    knowledge
+        What the policy may ask.
+    seconds
+        Seconds alone of every job, f64[n]; None: durations of the instance.
     """
 
     def __init__(self, instance: Instance, knowledge: Knowledge | str, seconds: Floats | None = None) -> None:
@@ -61,14 +93,14 @@ class KnownJobs:
 
     @property
     def duration(self) -> Floats:
-        """Seconds alone at full speed, f64[n], e_j; `KnowledgeError` for a policy that is not clairvoyant."""
+        """Seconds e_j of every job alone at full speed, f64[n]; `KnowledgeError` unless the policy is clairvoyant."""
         if self._knowledge is Knowledge.CLAIRVOYANT:
             return self._seconds
         raise KnowledgeError(f"a {self._knowledge} policy asked for durations")
 
     @property
     def predicted(self) -> Floats:
-        """What a predictor that does not learn says of every job, f64[n]; `KnowledgeError` where there is none."""
+        """Predictions for all jobs, f64[n], of a predictor that does not learn; `KnowledgeError` if there is none."""
         if self._predicted is None:
             raise KnowledgeError("a policy without such a predictor asked for predictions")
         return self._predicted
@@ -84,12 +116,12 @@ class KnownJobs:
 
     @property
     def cluster_gpus(self) -> int:
-        """G."""
+        """G, the GPUs of the whole cluster."""
         return self._instance.cluster.gpus
 
     @property
     def kind(self) -> Ints:
-        """Jobs of one kind (gang size, eligible nodes) fit or do not fit together, i64[n]."""
+        """The kind of every job, i64[n]; jobs of one kind (gang size, eligible nodes) fit or do not fit together."""
         return self._instance.job_class
 
     @property

@@ -1,7 +1,8 @@
-"""The records that a run is made of: one array of each, fields by name, compiled and interpreted alike.
+"""The records that a run is made of: one array for each kind, with named fields.
 
-A compiled function that is given fifty arrays passes some three hundred words; given a few arrays of records it passes
-thirty, is compiled in a tenth of the time, and finds what belongs to a job on two lines of the cache.
+Compiled and interpreted code use the same arrays.
+A compiled function that receives fifty arrays passes some three hundred words. With a few arrays of records it passes
+thirty, compiles in a tenth of the time, and finds the data of a job on two lines of the cache.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ POOL, COUNT, NUMBER = range(3)  # rows of State.out
 
 JOB = record(
     arrival="real",
-    left="real",  # units of work when its segment began, or now where it does not run
-    least="real",  # units of work that are none: what is left by the rounding of the parts that its copies did
+    left="real",  # units of work left when its segment began, or now if it does not run
+    least="real",  # units of work that count as none: a remainder of the rounding of its copies' parts
     attained="real",  # GPU-seconds held, or seconds where service is time alone, up to `mark`
     mark="real",  # of one that waits: when it last stopped
     key="real",  # smaller (level, key, index) is served first
@@ -38,7 +39,7 @@ JOB = record(
     level="int",
     ran="int",  # segments begun so far
     copies="int",  # executions at once
-    alone="int",  # GPUs that nobody else is on, where GPUs have names
+    alone="int",  # GPUs that no other job is on, if GPUs have names
 )
 
 # What runs: a gang at work. All its times are in seconds, its work in units of the job.
@@ -53,7 +54,7 @@ EXECUTION = record(
     target="real",  # units of work when its segment began: the job's own, or the part that a copy is to do
     left="real",  # units of work at `paid`
     pace="real",  # seconds a unit takes there alone
-    slow="real",  # times as long beside its present partners
+    slow="real",  # slow-down by its present partners, >= 1
     finish="real",
     # of one that was stopped at this instant, which goes on with it if it starts again on the same GPUs
     segment="int",
@@ -87,7 +88,7 @@ ENGINE = record(
     period="real",  # of rounds; 0: none
     first_round="real",  # when rounds begin, the first arrival
     starvation="real",
-    copies="int",  # 1: a job may run in several at once; who stops and starts begins anew
+    copies="int",  # 1: a job may run in several copies at once; a job that stops and starts begins a new segment
     skip="int",
     preemptive="int",
     by_time="int",
@@ -95,7 +96,7 @@ ENGINE = record(
     fading="int",  # keys fall with work
     growing="int",  # keys grow with work
     levels="int",  # below which service has a threshold
-    listed="int",  # those that wait are one sorted list, everybody is asked about
+    listed="int",  # waiting jobs are one sorted list, and the rule is asked about all of them
     width="int",  # W: parts that a gang may have
     promotion_queue="int",  # where in `State.heap` those begin that will be promoted
     runner="int",  # and those that run and may be evicted
@@ -115,7 +116,7 @@ ENGINE = record(
     queued="int",
     stop_record="int",  # stops at this instant
     livelock="int",  # segments in a row that did no work to speak of
-    livelock_limit="int",  # so many, and jobs stop each other for ever
+    livelock_limit="int",  # from this number on, jobs are taken to stop each other for ever
 )
 
 # Where two jobs may be on a GPU.
@@ -147,7 +148,7 @@ CANDIDATE = record(job="int", value="real", other="real")  # scratch of rules
 
 
 class State(NamedTuple):
-    """What a run changes: n jobs, P pools of GPUs, R executions at once at most, W parts that a gang may have."""
+    """The mutable state of a run: n jobs, P pools of GPUs, R executions at once at most, W parts of a gang at most."""
 
     engine: Any  # ENGINE[1]
     jobs: Any  # JOB[n]

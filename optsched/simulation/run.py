@@ -1,4 +1,4 @@
-"""`Run`: what a policy made of an instance, one kind a class of schedules, and the checks that every run passes."""
+"""`Run`: the result of a policy on an instance, one type per class of schedules, and the checks of every run."""
 
 from __future__ import annotations
 
@@ -31,9 +31,28 @@ CONSERVED = 1e-9  # relative: segments of one job add up to its duration except 
 class Run:
     """The result of a simulation.
 
-    ``predicted`` f64[n]: what the policy's predictor said at every arrival (None: it has none). ``notes``: what the
-    policy wrote down for audits, arrays over all jobs; those named in ``noted_times`` are times. ``events`` counts arrivals,
-    completions, changes of level and ticks of a policy's own clock; ``seconds`` is CPU time.
+    Attributes
+    ----------
+    schedule
+        The schedule.
+    policy
+        Name of the policy.
+    knowledge
+        What the policy could ask.
+    preemptive
+        Whether the schedule, or the policy's rule, is preemptive.
+    events
+        Number of arrivals, completions, changes of level and ticks of the policy's own clock.
+    preemptions
+        Number of preemptions.
+    seconds
+        CPU time of the run.
+    predicted
+        Lengths that the policy's predictor gave at every arrival, f64[n]; None if it has none.
+    notes
+        Arrays over all jobs that the policy kept for audits, by name.
+    noted_times
+        Names of those notes that are times.
     """
 
     schedule: Schedule
@@ -59,27 +78,27 @@ class Run:
 
     @property
     def instance(self) -> Instance:
-        """What was scheduled."""
+        """The instance of the schedule."""
         return self.schedule.instance
 
     @property
     def schedule_class(self) -> str:
-        """The class of schedules this run belongs to, for bounds."""
+        """The class of schedules that this run belongs to, for bounds."""
         return "gang" if self.preemptive else "gang-nonpreemptive"
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        """See `optsched.simulation.metrics.metrics`."""
+        """Metrics by name (`optsched.simulation.metrics.metrics`)."""
         return metrics(self.schedule)
 
     @cached_property
     def jobs(self) -> Table:
-        """A table, one row a job: see `optsched.simulation.metrics.jobs_table`."""
+        """A table with one row a job (`optsched.simulation.metrics.jobs_table`)."""
         return jobs_table(self.schedule)
 
     @cached_property
     def segments(self) -> Table:
-        """A table, one row a segment: see `optsched.simulation.metrics.segments_table`."""
+        """A table with one row a segment (`optsched.simulation.metrics.segments_table`)."""
         return segments_table(self.schedule)
 
     @property
@@ -88,9 +107,15 @@ class Run:
         return [self.instance.ids[j] for j in np.flatnonzero(~self.schedule.finished)]
 
     def value(self, objective: str | None = None) -> float:
-        """The value of an objective (default: the instance's own), on the log's clock; nan when a job did not finish.
+        """Return the value of an objective on the log's clock; nan if a job did not finish.
 
-        Added up counted from the first arrival: no digit is lost to the epoch before the last sum.
+        The sum is computed in times from the first arrival, so that the epoch of the log costs no digit before the last
+        addition.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective (default: the instance's own).
         """
         goal, local = objective_of(self.instance, objective), self.schedule.relative
         return goal.of(local.instance, local.completion) + float(goal.clock_part(self.instance))
@@ -101,13 +126,19 @@ class Run:
 
     @cached_property
     def relative(self) -> Self:
-        """This run of `Instance.relative`, as the engine made it: times from the first arrival."""
+        """This run on `Instance.relative`, as the engine made it: times are counted from the first arrival."""
         if self.instance.epoch == 0:
             return self
         return replace(self, schedule=self.schedule.relative, notes=self._notes_moved(-self.instance.epoch))
 
     def on_clock(self, instance: Instance) -> Self:
-        """This run of ``instance.relative`` on the clock of ``instance``, noted times too."""
+        """Return this run of ``instance.relative`` on the clock of ``instance``, with noted times moved, too.
+
+        Parameters
+        ----------
+        instance
+            The instance whose clock is used.
+        """
         if instance.epoch == 0:
             return self
         run = replace(self, notes=self._notes_moved(instance.epoch), schedule=self.schedule.on_clock(instance))
@@ -119,7 +150,10 @@ class Run:
 
 
 class RunLog(NamedTuple):
-    """What is needed of a state whose run has ended: the rest, half of it or more, need not be kept while GPUs are named."""
+    """The part of the state that is needed after a run has ended.
+
+    The rest of the state, half of it or more, need not be kept while GPUs get their names.
+    """
 
     engine: Any  # ENGINE[1]
     left: Floats  # f64[n] units of work of every job
@@ -129,12 +163,30 @@ class RunLog(NamedTuple):
 
 
 def run_log(state: State) -> RunLog:
-    """That of a state, which may then go."""
+    """Return the part of a state that is needed after the run; the state may then be deleted.
+
+    Parameters
+    ----------
+    state
+        State of a run that has ended.
+    """
     return RunLog(state.engine, state.jobs["left"].copy(), state.pools, state.segments, state.parts)
 
 
 def schedule_of(run: RunLog, instance: Instance, pooled: bool, policy: str) -> Schedule:
-    """The schedule that a log describes, its GPUs named; that of copies in order of their starts."""
+    """Return the schedule that a log describes, with GPUs named; segments of copies are in order of their starts.
+
+    Parameters
+    ----------
+    run
+        Log of a run that has ended.
+    instance
+        Jobs and a cluster.
+    pooled
+        Whether alike nodes were one pool.
+    policy
+        Name of the policy.
+    """
     first, _ = pools(instance, pooled)
     log, offset, parts = logged(run, by_start=bool(run.engine[0].copies))
     job, start, end, work = (np.ascontiguousarray(log[name]) for name in ("job", "start", "end", "work"))
@@ -145,7 +197,26 @@ def schedule_of(run: RunLog, instance: Instance, pooled: bool, policy: str) -> S
 def shared_schedule_of(
     run: RunLog, colocation: ColocationContext, instance: Instance, rates: SharingRates, policy: str
 ) -> SharedSchedule:
-    """The same where jobs share GPUs, which then have names; `SimulationError` if one is still held."""
+    """Return the schedule that a log describes if jobs share GPUs, which then have names.
+
+    Parameters
+    ----------
+    run
+        Log of a run that has ended.
+    colocation
+        The jobs on every GPU at the end of the run.
+    instance
+        Jobs and a cluster.
+    rates
+        Slow-downs and sub-steps of jobs that share GPUs.
+    policy
+        Name of the policy.
+
+    Raises
+    ------
+    SimulationError
+        A GPU is still held.
+    """
     gpus = colocation.neighbours.gpus
     if gpus["jobs"].any() or (gpus["one"] >= 0).any() or (gpus["other"] >= 0).any():
         raise SimulationError("GPUs are still held after the last event")
@@ -159,9 +230,19 @@ def shared_schedule_of(
 
 
 def logged(run: RunLog, *, by_start: bool = False) -> tuple[Any, Ints, Ints]:
-    """(segments that were not taken back, as SEGMENT[S]; offset i64[S + 1] into; the rows of ``run.parts``, i64[K]).
+    """Return the segments of a log that were not taken back, and where their GPUs are.
 
-    In the order in which they ended, or of (start, job).
+    Parameters
+    ----------
+    run
+        Log of a run that has ended.
+    by_start
+        Sort by (start, job) instead of the order of ends.
+
+    Returns
+    -------
+    tuple
+        Segments, SEGMENT[S]; offsets i64[S + 1] into the third array; rows of ``run.parts``, i64[K].
     """
     log = run.segments[: run.engine[0].segments]
     if (log["job"] == NOBODY).any():
@@ -174,10 +255,23 @@ def logged(run: RunLog, *, by_start: bool = False) -> tuple[Any, Ints, Ints]:
 
 
 def check_conservation(log: RunLog, schedule: Schedule) -> None:
-    """Raise `SimulationError` unless work and GPUs were conserved: the engine's own check after every run.
+    """Check that work and GPUs were conserved: the engine's own check after every run.
 
-    Every job received what it asked for, or exactly what its remaining work says is missing; all GPUs came back. (That no
-    GPU is given twice was shown when they were named.) The referee, `optsched.check.referee`, is a second opinion.
+    Every job received what it asked for, or exactly what its remaining work says is missing; all GPUs were returned.
+    (The naming of GPUs has shown before that no GPU is given twice.) The referee, `optsched.check.referee`, is a second
+    opinion.
+
+    Parameters
+    ----------
+    log
+        Log of a run that has ended.
+    schedule
+        The schedule that was made of it.
+
+    Raises
+    ------
+    SimulationError
+        Work was lost or invented, or a GPU is still held.
     """
     instance = schedule.instance
     missing = np.abs(schedule.received + log.left - instance.work)
@@ -193,7 +287,23 @@ def check_conservation(log: RunLog, schedule: Schedule) -> None:
 def result(
     log: RunLog, schedule: Schedule, knowledge: Knowledge, preemptive: bool, kind: type[Run] = Run, **kept: Any
 ) -> Run:
-    """The `Run` of a run that has ended, after its conservation checks; ``kept``: its ``predicted``, ``notes`` and so on."""
+    """Return the `Run` of a run that has ended, after its conservation checks.
+
+    Parameters
+    ----------
+    log
+        Log of the run.
+    schedule
+        The schedule that was made of it.
+    knowledge
+        What the policy could ask.
+    preemptive
+        Whether the policy's rule is preemptive; a run with stops is preemptive in any case.
+    kind
+        Type of the run.
+    **kept
+        Further fields of the run, such as ``predicted`` and ``notes``.
+    """
     check_conservation(log, schedule)
     events, stops = int(log.engine[0].events), int(log.engine[0].stops)
     preemptive = preemptive or stops > 0 or kind.always_preempts
@@ -205,18 +315,19 @@ def result(
 
 @dataclass(frozen=True, kw_only=True)
 class RunKind:
-    """How runs whose schedules are of a class come about; the folder of the class registers its own.
+    """The way in which runs of a class of schedules come about; the folder of the class registers its own.
 
     Attributes
     ----------
     run
         The type of its runs.
     facts
-        (policy, instance) to further fields of such a run.
+        Function of (policy, instance) that returns further fields of such a run.
     rates
-        (instance, name of the policy) to what sharing GPUs costs jobs; None where they hold their GPUs alone.
+        Function of (instance, name of the policy) that returns the costs of sharing GPUs; None if jobs hold their GPUs
+        alone.
     engine
-        What replays an instance, called as `optsched.simulation.engine.run_policy`; None: that.
+        Function that replays an instance, called as `optsched.simulation.engine.run_policy`; None for that function.
     """
 
     run: type[Run] = Run

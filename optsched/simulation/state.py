@@ -1,4 +1,4 @@
-"""The state of a run of whole jobs: a few arrays of records (`optsched.simulation.records`), which compiled loops change."""
+"""The initial state of a run of whole jobs: arrays of records that compiled loops change."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ BLOCK = 4096  # jobs whose records are filled at a time
 
 
 class RunContext(NamedTuple):
-    """Where a run takes place."""
+    """The constants of a run: where jobs may run, and how fast."""
 
     eligible: npt.NDArray[np.bool_]  # bool[kinds of jobs, P]
     random: npt.NDArray[np.uint64]  # of the placement
@@ -36,9 +36,16 @@ class RunContext(NamedTuple):
 
 @dataclass(frozen=True)
 class Residents:
-    """Who may be on a GPU: one job, or two where ``rates`` say what that costs them; where a rule chooses its ``numbers``.
+    """The number of jobs that may be on a GPU: one, or two at given costs.
 
-    ``listed``: everybody who waits is asked about, in order.
+    Attributes
+    ----------
+    rates
+        Slow-downs of jobs that share a GPU; None if every job holds its GPUs alone.
+    numbers
+        Parameters of a rule that chooses GPUs, if a rule does.
+    listed
+        Whether all waiting jobs are asked about, in order, as under a rule.
     """
 
     rates: SharingRates | None = None
@@ -47,15 +54,27 @@ class Residents:
 
     @property
     def alone(self) -> bool:
-        """Does every job hold its GPUs alone?"""
+        """True if every job holds its GPUs alone."""
         return self.rates is None
 
 
 def pools(instance: Instance, pooled: bool) -> tuple[Ints, Ints]:
-    """(first GPU of every pool and G: i64[P + 1], first node of every pool: i64[P]).
+    """Return the pools of GPUs that the engine counts.
 
-    A pool is a node; for a placement that never looks at nodes, a run of nodes that every job treats alike, unless the
-    speed of a job depends on its nodes. (One-GPU nodes of one type are alike.)
+    A pool is a node. For a placement that never looks at nodes it is a run of consecutive nodes that every job treats
+    alike, unless the speed of a job depends on its nodes. (One-GPU nodes of one type are alike.)
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    pooled
+        Whether the placement never looks at nodes.
+
+    Returns
+    -------
+    tuple
+        The first GPU of every pool and, last, G: i64[P + 1]; the first node of every pool: i64[P].
     """
     node_gpus = instance.cluster.node_gpus
     first = np.concatenate([[0], np.cumsum(node_gpus)]).astype(np.int64)
@@ -82,9 +101,20 @@ def new_state(
     *,
     uses: frozenset[str] = frozenset(),
 ) -> tuple[State, RunContext]:
-    """State and context before the first event.
+    """Return the state and the context of a run before the first event.
 
-    ``residents``: who may be on a GPU. ``uses``: of the policy; one that says on which nodes counts them one by one.
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    order
+        Keys and rules of the queue.
+    placement
+        The rule that chooses GPUs.
+    residents
+        How many jobs may be on a GPU.
+    uses
+        The means that the policy declares; for one that names nodes, every node is a pool.
     """
     n, total, kind = instance.n, instance.cluster.gpus, class_of_means(uses)
     first, node = pools(instance, residents.alone and placement.pooled and not uses & PLACES)
@@ -174,17 +204,35 @@ def _engine_record(instance: Instance, order: Order) -> Any:
 
 
 def log_reserve(gpus: int) -> int:
-    """Entries that one event time may add to the log: every running job ends, at most two a GPU."""
+    """Return the entries that one event time may add to the log: every running job ends, at most two a GPU.
+
+    Parameters
+    ----------
+    gpus
+        GPUs of the cluster.
+    """
     return 4 * gpus + 16
 
 
 def grown(state: State) -> State:
-    """The same state with a log twice as long."""
+    """Return the same state with a log twice as long.
+
+    Parameters
+    ----------
+    state
+        State of a run whose log is nearly full.
+    """
     return state._replace(segments=twice(state.segments), parts=twice(state.parts))
 
 
 def twice(log: Any) -> Any:
-    """A longer array that begins with ``log``."""
+    """Return an array of twice the length that begins with the entries of ``log`` and ends with zeros.
+
+    Parameters
+    ----------
+    log
+        An array of records.
+    """
     larger = np.zeros(2 * log.size, dtype=log.dtype)
     larger[: log.size] = log
     return larger

@@ -24,7 +24,17 @@ from optsched.speeds.type_speeds import GroupRates, TypeSpeeds, type_speeds
 
 @dataclass(slots=True)
 class News:
-    """What the engine says when it asks: who arrived and who finished since; and what had ended when it asked last."""
+    """The news for a policy that is asked: arrivals and completions since it was last asked.
+
+    Attributes
+    ----------
+    arrived
+        Jobs that have arrived, in order of (arrival, index).
+    finished
+        Jobs that have completed.
+    heard
+        Number of segments in the log when the policy was last asked.
+    """
 
     arrived: list[int] = field(default_factory=list)
     finished: list[int] = field(default_factory=list)
@@ -32,9 +42,29 @@ class News:
 
 
 class EngineView(View):
-    """A `View` of the engine's state; it reads the arrays themselves, so that it is current between two decisions, too.
+    """A `View` of the engine's state.
 
-    Its methods are described in `optsched.simulation.policy.View`.
+    It reads the arrays of the state themselves, so that it is current between two decisions, too. `View` describes its
+    methods.
+
+    Parameters
+    ----------
+    engine
+        Compiled functions of the engine, with the state of the run.
+    placement
+        The rule that chooses GPUs.
+    instance
+        Jobs and a cluster.
+    knowledge
+        What the policy may ask.
+    news
+        What the engine says when it asks the policy; the engine changes it.
+    predicted
+        Predictions by job, f64[n]; None if the policy has no predictor.
+    beside
+        The jobs on every GPU if jobs share GPUs, else None.
+    knows_rates
+        Whether the policy may ask for rates of jobs where they have not run.
     """
 
     def __init__(
@@ -97,10 +127,24 @@ class EngineView(View):
         return self.left_of(np.arange(self._instance.n))
 
     def left_of(self, jobs: Ints) -> Floats:
+        """Return the units of work that the given jobs have left, f64[jobs].
+
+        Parameters
+        ----------
+        jobs
+            Indices of jobs, each at most once, i64[].
+        """
         self._reveals("remaining work")
         return self._engine.work_left(jobs)
 
     def done(self, jobs: Ints) -> Floats:
+        """Return the units of work that the given jobs have done, f64[jobs]; every policy may observe them.
+
+        Parameters
+        ----------
+        jobs
+            Indices of jobs, each at most once, i64[].
+        """
         return self._instance.work[jobs] - self._engine.work_left(jobs)
 
     @property
@@ -120,9 +164,23 @@ class EngineView(View):
         return np.unique(kinds, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
 
     def eligible(self, job: int) -> Bools:
+        """Return for every node whether ``job`` may use its GPUs, bool[N].
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         return self._instance.eligible(self._arrived(job))
 
     def held(self, job: int) -> tuple[tuple[int, int], ...]:
+        """Return (node, GPUs there) for every node that a job holds in all its copies; () while it does not run.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         s = self._engine.state
         x = int(s.jobs["execution"][self._arrived(job)])
         if x < 0:
@@ -145,6 +203,13 @@ class EngineView(View):
             x = int(self._executions["other"][x])
 
     def starts(self, job: int) -> int:
+        """Return the number of starts of a job so far.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         return int(self._jobs["ran"][self._arrived(job)])
 
     @property
@@ -171,17 +236,45 @@ class EngineView(View):
         return Goodputs(self._instance, resized=self._beside is None)
 
     def fits(self, job: int) -> bool:
+        """Return whether the placement would find a place for a job now.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         return self.offer(job) is not None
 
     def kind(self, job: int) -> int:
+        """Return the kind of a job; jobs of one kind (gang size, eligible nodes) fit or do not fit together.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         return int(self._instance.job_class[self._arrived(job)])
 
     def offer(self, job: int) -> float | None:
+        """Return the seconds that a unit of a job's work would take on the GPUs that the placement would give it now.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         return None if self._instance.gpus[self._arrived(job)] > self._free[0] else self._pace_on(job, FREE)
 
     def pace_on_idle(self, job: int) -> float:
-        found = self._pace_on(self._arrived(job), SIZE)
-        return math.inf if found is None else found
+        """Return the seconds that a unit of work takes on the GPUs that the placement chooses in an idle cluster.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
+        pace = self._pace_on(self._arrived(job), SIZE)
+        return math.inf if pace is None else pace
 
     def _pace_on(self, job: int, row: int) -> float | None:
         random = self._engine.context.random
@@ -191,6 +284,13 @@ class EngineView(View):
         return self._engine.pace(job) if entries > 0 else None
 
     def pace_range(self, job: int) -> tuple[float, float]:
+        """Return the least and greatest seconds that a unit of work can take on this cluster: alpha_min and alpha_max.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         fastest, slowest = self._paces
         return float(fastest[self._arrived(job)]), float(slowest[job])
 
@@ -199,21 +299,69 @@ class EngineView(View):
         return paces(self._instance)
 
     def idle(self, job: int) -> list[tuple[int, int]]:
+        """Return the idle GPUs that a job may use, as (node, index).
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         return self._shared.fitting(self._arrived(job), 0, 0)
 
     def open(self, job: int, option: int = 0) -> list[tuple[int, int]]:
+        """Return the GPUs with one resident which a job may share and on which its sub-batch fits, as (node, index).
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        option
+            Index of the job's sub-batch.
+        """
         return self._shared.fitting(self._arrived(job), option, 1)
 
     def residents(self, gpu: tuple[int, int]) -> tuple[int, ...]:
+        """Return the jobs on a GPU: none, one or two.
+
+        Parameters
+        ----------
+        gpu
+            The GPU as (node, index).
+        """
         return self._shared.residents(gpu)
 
     def options(self, job: int) -> int:
+        """Return the number of sub-batches that a job may choose from; the first one is the largest.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         return int(self._shared.beside.sharers[self._arrived(job)].options)
 
     def slowdown(self, job: int, other: int) -> float:
+        """Return xi, the slow-down of a job that shares a GPU with another job; inf if the two never share.
+
+        Parameters
+        ----------
+        job
+            Index of the job whose slow-down is asked.
+        other
+            Index of the job that shares its GPU.
+        """
         return self._shared.slowdown(self._arrived(job), self._arrived(other))
 
     def alone(self, job: int, option: int = 0) -> float:
+        """Return the seconds that a job takes alone with a sub-batch; for a running job, the seconds that are left.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        option
+            Index of the job's sub-batch; a running job keeps the one it has.
+        """
         self._reveals("seconds alone")
         x = int(self._jobs[self._arrived(job)].execution)
         if x >= 0:
@@ -223,6 +371,15 @@ class EngineView(View):
         return float(self._shared.beside.sharers[job].alone) * self.stretch(job, option)
 
     def stretch(self, job: int, option: int) -> float:
+        """Return the ratio, >= 1, of a job's time alone with a sub-batch to its best time with the first one.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        option
+            Index of the job's sub-batch.
+        """
         beside = self._shared.beside
         return float(beside.stretch[self._arrived(job), option, beside.sharers[job].spans])
 
@@ -233,45 +390,112 @@ class EngineView(View):
         return self._beside
 
     def predicted(self, job: int) -> float:
+        """Return the length that was predicted at a job's arrival: iterations of a job with a profile, else seconds.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         if self._predicted is None:
             raise KnowledgeError("a policy without a predictor asked for a prediction")
         return float(self._predicted[self._arrived(job)])
 
     def arrival(self, job: int) -> float:
+        """Return the release date r_j in seconds since the first arrival.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         return float(self._instance.arrival[self._arrived(job)])
 
     def gpus(self, job: int) -> int:
+        """Return g_j, the number of GPUs in the gang of a job.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         return int(self._instance.gpus[self._arrived(job)])
 
     def weight(self, job: int) -> float:
+        """Return the weight w_j of a job.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         return float(self._instance.weight[self._arrived(job)])
 
     def restart(self, job: int, usual: float) -> float:
-        own = float(self._instance.restart[self._arrived(job)])
-        return usual if math.isnan(own) else own
+        """Return the seconds that it costs to resume a job.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        usual
+            Seconds that the policy charges a job of which the instance says nothing.
+        """
+        seconds = float(self._instance.restart[self._arrived(job)])
+        return usual if math.isnan(seconds) else seconds
 
     def due(self, job: int) -> float:
+        """Return the due date of a job in seconds since the first arrival; inf if it has none.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         return float(self._instance.due[self._arrived(job)])
 
     def attained(self, job: int) -> float:
-        known = self._jobs[self._arrived(job)]
-        held = float(known.attained)
-        return held + float(known.gpus * known.copies * (self.now - known.mark)) if known.status == RUNNING else held
+        """Return the GPU-seconds that a job has held so far.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
+        record = self._jobs[self._arrived(job)]
+        held = float(record.attained)
+        return (
+            held + float(record.gpus * record.copies * (self.now - record.mark)) if record.status == RUNNING else held
+        )
 
     def duration(self, job: int) -> float:
+        """Return the seconds that a job takes alone at full speed.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         self._reveals("duration")
         return float(self._instance.work[self._arrived(job)]) * self.pace_range(job)[0]
 
     def remaining(self, job: int) -> float:
+        """Return the units of work that a job has left: iterations with a profile, else seconds.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
         self._reveals("remaining work")
-        known = self._jobs[self._arrived(job)]
-        if known.status != RUNNING:
-            return float(known.left)
-        if known.copies > 1:
+        record = self._jobs[self._arrived(job)]
+        if record.status != RUNNING:
+            return float(record.left)
+        if record.copies > 1:
             return float(self.left[job])
-        run = self._executions[known.execution]
+        run = self._executions[record.execution]
         rest = float(run.left - max(0.0, self.now - float(run.paid)) / (run.pace * run.slow))
-        return rest if run.target == known.left else float(known.left - run.target + rest)
+        return rest if run.target == record.left else float(record.left - run.target + rest)
 
     def _reveals(self, what: str) -> None:
         if self._knowledge is not Knowledge.CLAIRVOYANT:

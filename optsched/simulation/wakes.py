@@ -1,4 +1,8 @@
-"""When a policy in plain Python is asked next, and what happens without it: wakes, rounds, and stops that it has planned."""
+"""Times at which a policy in plain Python is asked, and stops that it has planned.
+
+`Wakes` are times at which the policy wants to be asked, `Rounds` the rounds of a policy that is asked only then, and
+`PlannedStops` the stops that happen without the policy.
+"""
 
 from __future__ import annotations
 
@@ -24,16 +28,22 @@ from optsched.speeds.goodput_rates import Goodputs
 WOKEN_LIMIT = 10_000  # times in a row that a policy is woken for nothing; ten times as often if all else is over
 HOPELESS = 1e7  # times more until the next event, as often as it was woken lately
 MOST_ROUNDS = 1e6  # of the longest job alone: every round is played
-FRUITLESS_LIMIT = 1000  # rounds, or restarts if these are longer, in which nobody works
+FRUITLESS_LIMIT = 1000  # rounds, or restarts if these are longer, in which no job works
 
 
 class Wakes:
-    """A heap of the times at which a policy asked to be asked again.
+    """A heap of the times at which a policy wants to be asked again.
 
-    ``due`` drops what has passed and counts how often a wake alone brought the policy on.
+    ``due`` drops times that have passed and counts how often a wake alone brought the policy on.
 
-    A policy may wake often: every minute of a job that runs for a year, or while it lets a job wait. It does so for ever if
-    no event will come, or if the events to come are out of reach at its pace: it wakes ever sooner, or every nanosecond.
+    A policy may wake often: every minute of a job that runs for a year, or while it lets a job wait. It would go on for
+    ever if no event will come, or if the next event is out of reach at its pace, because it wakes ever sooner or every
+    nanosecond.
+
+    Parameters
+    ----------
+    policy
+        Name of the policy, for messages.
     """
 
     def __init__(self, policy: str) -> None:
@@ -43,21 +53,46 @@ class Wakes:
         self._since = 0.0
 
     def add(self, time: float) -> None:
-        """Ask again at ``time``."""
+        """Add a time at which the policy is to be asked.
+
+        Parameters
+        ----------
+        time
+            Seconds since the first arrival.
+        """
         heapq.heappush(self._times, time)
 
     def of_instant(self, last: float) -> float:
-        """The last of the times up to ``last``, one instant and one question, which are over; inf where there is none."""
+        """Remove the times of an instant, which are one question, and return the last of them; inf if there is none.
+
+        Parameters
+        ----------
+        last
+            Last moment of the instant, in seconds.
+        """
         time = math.inf
         while self._times and self._times[0] <= last:
             time = heapq.heappop(self._times)
         return time
 
     def due(self, now: float, event: float, *, quiet: bool, acted: bool) -> float:
-        """The next time to ask at, inf where there is none, after the policy has been asked at ``now``.
+        """Return the next time to ask the policy at, after it has been asked; inf if there is none.
 
-        ``quiet``: a wake alone had brought it on, and ``event`` is when the next thing happens by itself (inf: never);
-        ``acted``: it started or stopped a job. Raises `SimulationError` for a policy that would go on for ever.
+        Parameters
+        ----------
+        now
+            Time at which the policy has been asked, in seconds.
+        event
+            Time of the next event that happens by itself; inf for never.
+        quiet
+            Whether a wake alone had brought the policy on.
+        acted
+            Whether the policy started or stopped a job.
+
+        Raises
+        ------
+        SimulationError
+            The policy would go on for ever.
         """
         while self._times and self._times[0] <= now:
             heapq.heappop(self._times)
@@ -84,10 +119,33 @@ class Wakes:
 
 
 class Rounds:
-    """When a policy that uses rounds is asked next: only at multiples of its ``round`` after the first arrival.
+    """Times at which a policy that uses rounds is asked: only multiples of its ``round`` after the first arrival.
 
-    Who arrives at the instant of one (`optsched.simulation.next_event`) is in it. Where nothing runs after a decision, the
-    next one is taken when another job has come. ``length``: seconds; ``restart``: of a job that changes its GPUs.
+    A job that arrives at the instant of such a time (`optsched.simulation.next_event`) belongs to that round. If
+    nothing runs after a decision, the next one is taken when another job has arrived.
+
+    Parameters
+    ----------
+    policy
+        The policy; its ``round`` is the length of a round in seconds.
+    name
+        Name of the run, for messages.
+    instance
+        Jobs and a cluster.
+    uses
+        The means that the policy declares.
+
+    Attributes
+    ----------
+    length
+        Seconds of a round.
+    restart
+        Most seconds that a job pays when it changes its GPUs.
+
+    Raises
+    ------
+    InputError
+        The round is not a positive number of seconds, or too short for the jobs.
     """
 
     def __init__(self, policy: Policy, name: str, instance: Instance, uses: frozenset[str]) -> None:
@@ -103,29 +161,68 @@ class Rounds:
         self._news: tuple[list[int], list[int]] = [], []
 
     def begins(self, now: float, arrived: list[int], finished: list[int]) -> bool:
-        """Does a round begin at the instant of ``now``, at which these have ``arrived`` and ``finished``?"""
+        """Keep the news of an instant, and return whether a round begins at it.
+
+        Parameters
+        ----------
+        now
+            The last event of the instant, in seconds.
+        arrived
+            Jobs that arrived.
+        finished
+            Jobs that completed.
+        """
         self._news = self._news[0] + arrived, self._news[1] + finished
         return float(next_tick(now, self._first, self.length)) <= now
 
     def news(self) -> tuple[list[int], list[int]]:
-        """Who has arrived, and who has finished, since this was last asked."""
+        """Return the jobs that have arrived and those that have finished since the last call."""
         found, self._news = self._news, ([], [])
         return found
 
     def waits(self, now: float, *, news: bool) -> float:
-        """When it is asked next, between two rounds; ``news``: jobs have come."""
+        """Return the time at which the policy is asked next, between two rounds.
+
+        Parameters
+        ----------
+        now
+            The present, in seconds.
+        news
+            Whether jobs have arrived.
+        """
         if news and self._next == math.inf:
             self._next = float(next_tick(now, self._first, self.length))
         return self._next
 
     def asked(self, now: float, *, busy: bool) -> float:
-        """When it is asked next, after a decision at ``now`` that left GPUs ``busy`` or none."""
+        """Return the time at which the policy is asked next, after a decision.
+
+        Parameters
+        ----------
+        now
+            Time of the decision, in seconds.
+        busy
+            Whether jobs run after it.
+        """
         k = round((now - self._first) / self.length)
         self._next = self._first + (k + 1) * self.length if busy else math.inf
         return self._next
 
     def watch(self, now: float, paid: Floats) -> None:
-        """`SimulationError` where all jobs have been moved again and again before any had worked: ``paid`` of who runs."""
+        """Count rounds in which no job has worked, and refuse a policy that only moves jobs.
+
+        Parameters
+        ----------
+        now
+            The present, in seconds.
+        paid
+            Times at which the overheads of running jobs are over, f64[].
+
+        Raises
+        ------
+        SimulationError
+            All jobs have been moved again and again before any of them had worked.
+        """
         self._fruitless = self._fruitless + 1 if paid.size and (paid >= now).all() else 0
         if self._fruitless * self.length > FRUITLESS_LIMIT * max(self.length, self.restart):
             raise SimulationError(
@@ -135,7 +232,24 @@ class Rounds:
 
 
 def require_rounds(name: str, length: float, longest: float, job: str = "") -> None:
-    """`InputError` where a job of ``longest`` seconds alone has more than `MOST_ROUNDS` of them."""
+    """Check that no job needs more than `MOST_ROUNDS` rounds.
+
+    Parameters
+    ----------
+    name
+        Name of the run, for the message.
+    length
+        Seconds of a round.
+    longest
+        Seconds of the longest job alone.
+    job
+        Id of that job, for the message.
+
+    Raises
+    ------
+    InputError
+        Rounds are too short.
+    """
     if longest / length > MOST_ROUNDS:
         legal = f"at least {longest / MOST_ROUNDS:.3g} s: a run of at most {MOST_ROUNDS:g} rounds"
         what = "too short for these jobs" if not job else f"too short for job {job!r} of {longest:g} s"
@@ -143,9 +257,24 @@ def require_rounds(name: str, length: float, longest: float, job: str = "") -> N
 
 
 def require_rounds_of(instance: Instance, policy: Policy, name: str) -> None:
-    """The same, of a policy that keeps rounds of its own and says so (``plays_rounds``): before it plays them all.
+    """Check the same for a policy that keeps its own rounds and declares it (``plays_rounds``), before it plays them.
 
-    One that sleeps while all jobs have the best GPUs (``sleeps``) plays them where the long jobs do not fit together.
+    A policy that sleeps while all jobs have the best GPUs (``sleeps``) plays rounds only if the long jobs do not fit
+    together.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    policy
+        The policy.
+    name
+        Name of the run, for the message.
+
+    Raises
+    ------
+    InputError
+        Rounds are too short.
     """
     if not policy.plays_rounds:
         return
@@ -166,7 +295,15 @@ def _longest(instance: Instance, any_width: bool) -> tuple[float, str]:
 
 
 class PlannedStops:
-    """Which running jobs, of ``n`` in all, are stopped when. What is planned for a job ends with its present run."""
+    """Stops of running jobs that are planned for later; a plan ends with the present run of its job.
+
+    Parameters
+    ----------
+    engine
+        Compiled functions of the engine, with the state of the run.
+    n
+        Number of jobs in the instance.
+    """
 
     def __init__(self, engine: EntryPoints, n: int) -> None:
         self._engine = engine
@@ -179,11 +316,24 @@ class PlannedStops:
         self._sorted = True
 
     def add_all(self, jobs: Ints, times: Floats) -> bool:
-        """These running jobs stop at these times to come, and not at others; False, and nothing changes, if one cannot."""
+        """Plan stops of running jobs, in place of any that were planned for them.
+
+        Parameters
+        ----------
+        jobs
+            Indices of running jobs, i64[m].
+        times
+            Times of the stops, f64[m], in seconds and later than now.
+
+        Returns
+        -------
+        bool
+            False if one of the stops is not possible; nothing is changed then.
+        """
         before, ordered = plan(jobs, times, self._status, self._now[0], self._until)
         if before < 0:
             return False
-        if self._planned == before and ordered:  # nobody else, and nobody twice
+        if self._planned == before and ordered:  # no other job, and no job twice
             self._times, self._jobs, self._at, self._new, self._sorted = times, jobs, 0, [], True
         else:
             self._new.append(jobs)
@@ -192,13 +342,19 @@ class PlannedStops:
         return True
 
     def drop_all(self, jobs: Sequence[int] | Ints) -> None:
-        """These run no longer."""
+        """Drop the plans of jobs that run no longer.
+
+        Parameters
+        ----------
+        jobs
+            Indices of jobs, i64[].
+        """
         if self._planned and len(jobs):
             gone = np.asarray(jobs, dtype=np.int64)
             gone = gone[self._until[gone] < math.inf]
             if gone.size:
                 self._until[gone] = math.inf
-                self._planned -= np.unique(gone).size  # who stops and starts again is among them twice
+                self._planned -= np.unique(gone).size  # a job that stops and starts again is among them twice
                 self._sorted = False
 
     def _sort(self) -> None:
@@ -221,7 +377,7 @@ class PlannedStops:
             self._at = end
 
     def next_time(self) -> float:
-        """When the next stop is planned, once all that can be have been carried out before anything else happens."""
+        """Carry out the stops that precede all other events, and return the time of the next one, inf for none."""
         if self._planned:
             self._sort()
             self._over(self._engine.stop_as_planned(self._times, self._jobs, self._at))
@@ -229,7 +385,7 @@ class PlannedStops:
 
     @property
     def first(self) -> float:
-        """When the first one is planned, inf where there is none."""
+        """Time of the first planned stop, in seconds; inf if there is none."""
         if self._planned == 0:
             return math.inf
         self._sort()
@@ -240,12 +396,26 @@ class PlannedStops:
         return int(self._times.searchsorted(last, side="right"))
 
     def with_wake(self, wake: float, last: float) -> float:
-        """The last of the times up to ``last``, of which there are some; and of ``wake``, if it is one of them."""
+        """Return the last of the planned times of an instant, and of ``wake`` if it belongs to the instant.
+
+        Parameters
+        ----------
+        wake
+            Time at which the policy wants to be asked, in seconds.
+        last
+            Last moment of the instant, by which at least one stop is planned.
+        """
         latest = float(self._times[self._until_then(last) - 1])
         return max(wake, latest) if wake <= last else latest
 
     def carry_out(self, last: float) -> None:
-        """Stop whom it is time to stop when an instant ends at ``last``."""
+        """Carry out the stops that are planned up to the end of an instant.
+
+        Parameters
+        ----------
+        last
+            Last moment of the instant, in seconds.
+        """
         end = self._until_then(last)
         for job in self._jobs[self._at : end].tolist():
             self._engine.stop(job)
@@ -254,7 +424,27 @@ class PlannedStops:
 
 @njit
 def plan(jobs: Any, times: Any, status: Any, now: float, until: Any) -> tuple[int, bool]:
-    """(how many of the jobs had a stop planned, are all in order and nobody twice?); -1: one cannot stop then, none does."""
+    """Write the times of stops to ``until`` if all of them are possible.
+
+    Parameters
+    ----------
+    jobs
+        Indices of jobs, i64[m].
+    times
+        Times of the stops, f64[m], in seconds.
+    status
+        Status of every job, i64[n].
+    now
+        The present, in seconds.
+    until
+        Planned stop of every job, f64[n]; inf for none. It is changed.
+
+    Returns
+    -------
+    tuple
+        The number of the jobs that had a stop planned, or -1 if one of the stops is not possible; whether the stops are
+        in order of (time, job) and no job occurs twice.
+    """
     before, ordered = 0, True
     for i in range(jobs.size):
         if not (0 <= jobs[i] < until.size and now < times[i] < math.inf) or status[jobs[i]] != RUNNING:
