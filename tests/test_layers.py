@@ -106,14 +106,10 @@ def test_no_modules_import_each_other_in_a_circle() -> None:
     assert [cycle for cycle in nx.strongly_connected_components(graph) if len(cycle) > 1] == []
 
 
-# File names that still occur twice. Remove a name when its files are renamed; add none.
-TWICE = {"gpu_sharing", "run", "sharing", "tasks", "transfers"}
-
-
 def test_no_file_name_occurs_twice() -> None:
     """Check that the name of a file alone says where a reader must look."""
-    times = Counter(path.stem for path in files() if path.stem != "__init__")
-    assert {name for name, count in times.items() if count > 1} <= TWICE
+    times = Counter(path.stem for path in files() if path.stem not in ("__init__", "__main__"))
+    assert [name for name, count in times.items() if count > 1] == []
 
 
 def test_one_name_is_one_thing() -> None:

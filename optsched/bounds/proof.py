@@ -25,16 +25,16 @@ from optsched.speeds.type_speeds import type_speeds
 from optsched.verifier import judgement
 from optsched.verifier.certified_case import Case
 from optsched.verifier.class_table import CLASSES
-from optsched.verifier.job_speeds import Speed
 from optsched.verifier.refusal import KIND, Refused, need
 from optsched.verifier.stated_instance import LABELS, NUMBERS, StatedJobs
+from optsched.verifier.stated_speeds import Speed
 
 MOST_STEPS = 60_000_000  # of prices: some seconds; methods of this program find more than strangers may send
 READ = ("duration", "throughputs", "profiles")  # models of speeds that the verifier reads, and scalings and tasks
 
 
 class GivenSpeeds:
-    """The parts of an instance that the verifier is given (`optsched.verifier.job_speeds.SpeedSource`).
+    """The parts of an instance that the verifier is given (`optsched.verifier.stated_speeds.SpeedSource`).
 
     ``given``: the jobs whose speeds it cannot read.
 

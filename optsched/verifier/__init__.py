@@ -16,7 +16,7 @@ w_j max(C_j - c_j, 0) with c_j = 0, r_j or d_j; and, from above, sum w_j N_j / (
 
 **Limits** of files that nobody vouches for: 16 MiB, 100,000 jobs, 10^7 steps of prices, numbers of some 1000 bits. Measured
 steps of scaling profiles and models of speeds that somebody added to optsched are not known: ``optsched verify`` runs this
-program, too, and gives it the speeds of such jobs (`job_speeds.SpeedSource`).
+program, too, and gives it the speeds of such jobs (`stated_speeds.SpeedSource`).
 """
 
 from .judgement import verify, verify_files

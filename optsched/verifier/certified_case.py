@@ -14,12 +14,12 @@ from typing import Any, ClassVar
 
 from .document_fields import LARGEST_PRICE, Data, read_exponent, read_field, whole, written
 from .exact_numbers import floors, integers
-from .job_speeds import ModeRows, PricesByType, Speed, SpeedSource, distinct, useful
 from .priced_cells import Minima, PricedCells, RoundMinima
 from .refusal import DUAL, KIND, UNJUDGED, need, shown
 from .sharing_charges import Partners
 from .stated_case import MOST_STEPS, StatedCase
 from .stated_instance import read_link
+from .stated_speeds import ModeRows, PricesByType, Speed, SpeedSource, distinct, useful
 from .tick_machine import Machine, machine_on_grid
 
 Proof = tuple[Fraction, Data]  # the value that is proved, and the data that the certificate must state

@@ -8,8 +8,8 @@ from .certified_case import Case
 from .document_fields import Data, read_exponent
 from .exact_numbers import floors, integers, quotient_below
 from .forking_case import shortest
-from .job_speeds import ModeRows, Speed
 from .refusal import KIND, need
+from .stated_speeds import ModeRows, Speed
 from .tick_machine import Machine, machine_on_grid
 
 MOST_GPUS = 4096

@@ -6,7 +6,7 @@ from fractions import Fraction
 
 from .certified_case import Case
 from .exact_numbers import quotient_below
-from .job_speeds import ModeRows, Speed
+from .stated_speeds import ModeRows, Speed
 
 
 class ForkingCase(Case):

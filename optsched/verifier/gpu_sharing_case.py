@@ -7,10 +7,10 @@ from typing import Any
 
 from .certified_case import Case
 from .document_fields import Data
-from .job_speeds import ModeRows, PricesByType, Rates
 from .refusal import KIND, need
 from .scaling_seconds import Needs
 from .sharing_charges import Charges
+from .stated_speeds import ModeRows, PricesByType, Rates
 
 
 class GpuSharingCase(Case):

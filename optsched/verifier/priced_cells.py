@@ -15,8 +15,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from .document_fields import LARGEST_PRICE, Data, read_exponent, read_field, whole
-from .job_speeds import Rates, Steps, lower_hull
 from .refusal import DUAL, need
+from .stated_speeds import Rates, Steps, lower_hull
 
 MOST_CELLS = 4096
 LARGEST = 1 << 2048  # of a moment

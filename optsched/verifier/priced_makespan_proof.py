@@ -10,8 +10,8 @@ from fractions import Fraction
 
 from .certified_case import Case, Proof
 from .document_fields import LARGEST_PRICE, Data, read_field, read_ratio, whole, written
-from .job_speeds import distinct
 from .refusal import DUAL, need
+from .stated_speeds import distinct
 
 
 def priced_makespan(case: Case, data: Data) -> Proof:

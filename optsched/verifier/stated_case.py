@@ -11,10 +11,10 @@ from typing import Any
 from .document_fields import Data, read_field
 from .exact_numbers import integers
 from .graph_seconds import least_iteration, read_graph
-from .job_speeds import Speed, SpeedSource
 from .refusal import INSTANCE, UNJUDGED, need
 from .scaling_seconds import ScalingProfile
 from .stated_instance import MOST_GPUS, digest_of, epoch_of, read_jobs, read_nodes, stated_parts
+from .stated_speeds import Speed, SpeedSource
 
 MOST_STEPS = 10**7  # of prices, or jobs times groups of nodes
 PARTS = (

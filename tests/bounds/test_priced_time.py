@@ -23,8 +23,8 @@ from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.interference import Interference
 from optsched.problem.throughputs import Throughput, Throughputs
-from optsched.verifier.job_speeds import Rates
 from optsched.verifier.priced_cells import LeastCost, Minima, PricedCells
+from optsched.verifier.stated_speeds import Rates
 
 FLOW = "total_flow_time"
 pytestmark = pytest.mark.usefixtures("prices_for_few_jobs")
