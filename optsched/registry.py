@@ -28,6 +28,7 @@ LISTED = 5  # names that a message lists
 Seconds = Annotated[float, "seconds"]  # a parameter that text may give as people write times: 90, 6min, 1h30m
 NOTHING: Mapping[str, str] = MappingProxyType({})
 _FILE_NAME = re.compile(r"[a-z][a-z0-9-]*", re.ASCII)
+_SECTION = re.compile(r"^(\w+)\n-{3,}$", re.MULTILINE)  # the heading of a numpydoc section
 _TRUE, _FALSE = {"true", "yes", "on", "1"}, {"false", "no", "off", "0"}
 
 
@@ -489,6 +490,18 @@ def parameters_of(maker: Any) -> Mapping[str, Any]:
     made_of_fields = dataclasses.is_dataclass(maker)
     found: Any = dataclasses.fields(maker) if made_of_fields else inspect.signature(maker).parameters.values()
     return {each.name: each.default for each in found if isinstance(each.default, bool | int | float | str)}
+
+
+def docstring_parts(thing: Any) -> tuple[str, dict[str, str]]:
+    """Return the text of a docstring before its first section, and its sections (Parameters, Raises, ...) by heading.
+
+    Parameters
+    ----------
+    thing
+        A class, a function or a module.
+    """
+    text, *parts = _SECTION.split(inspect.getdoc(thing) or "")
+    return text.strip(), dict(zip(parts[::2], parts[1::2], strict=True))
 
 
 def _times(maker: Any) -> set[str]:

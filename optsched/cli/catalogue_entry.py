@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from optsched.registry import legal_of, parameters_of
+from optsched.registry import docstring_parts, legal_of, parameters_of
 
 
 @dataclass(frozen=True)
@@ -128,9 +127,6 @@ def shown_parameters(maker: Any, tried: Callable[..., Any] | None = None) -> tup
     return tuple(shown)
 
 
-_SECTION = re.compile(r"^(\w+)\n-{3,}$", re.MULTILINE)
-
-
 def description(thing: Any) -> str:
     """Return a docstring without its first line and without its sections (Parameters, Raises, ...).
 
@@ -139,8 +135,8 @@ def description(thing: Any) -> str:
     thing
         What has a docstring.
     """
-    _, _, text = (inspect.getdoc(thing) or "").partition("\n")
-    return _SECTION.split(text)[0].strip()
+    text, _ = docstring_parts(thing)
+    return text.partition("\n")[2].strip()
 
 
 def described_parameters(thing: Any) -> dict[str, str]:
@@ -151,9 +147,9 @@ def described_parameters(thing: Any) -> dict[str, str]:
     thing
         A class or function.
     """
-    _, *parts = _SECTION.split((inspect.getdoc(thing) or "").replace("``", ""))
+    _, sections = docstring_parts(thing)
     described: dict[str, str] = {}
-    for line in dict(zip(parts[::2], parts[1::2], strict=True)).get("Parameters", "").splitlines():
+    for line in sections.get("Parameters", "").replace("``", "").splitlines():
         if not line.startswith(" "):
             names = line.split(", ")
             continue

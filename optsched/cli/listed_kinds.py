@@ -133,7 +133,7 @@ def _family(family: Any) -> str:
 def _of_family(family: Any, _: str) -> Entry:
     parameters = shown_parameters(family.make)
     written = f"optsched ratio {family.name}:{family.size}={parameters[0].default} -p {family.policy}"
-    return Entry(family.name, _family(family), parameters, written, paragraphs(inspect.getdoc(family.make) or ""))
+    return Entry(family.name, _family(family), parameters, written, paragraphs(family.about))
 
 
 def _of_dialect(dialect: Any, text: str) -> Entry:

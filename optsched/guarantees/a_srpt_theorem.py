@@ -140,7 +140,7 @@ def _nominal(policy: Any, run: Run, fastest: Floats, slowest: Floats) -> Floats:
 
 
 def _predicted(run: Run) -> Floats:
-    """What was predicted at the arrivals, f64[n]."""
+    """Return the lengths that were predicted at the arrivals, f64[n]."""
     if run.predicted is None:
         raise ValueError(f"the run of {run.policy} does not say what was predicted")
     return run.predicted
@@ -306,6 +306,13 @@ def kappa(gpus: int = 4, pairs: int = 100) -> Challenge:
     (1 + (2k+1) 1e-6) / G s). On a machine as fast as the cluster they are all but alike, so SRPT completes them in turn,
     and on the cluster every narrow job leaves G - 1 GPUs idle. Better: all wide jobs first, then the narrow ones G at a
     time. For many pairs the ratio tends to (1 + 1/G) / (2/G) = (G + 1) / 2.
+
+    Parameters
+    ----------
+    gpus
+        Number of GPUs of the one node, G.
+    pairs
+        Number of pairs of jobs.
     """
     check_legal(gpus >= 2, "gpus", gpus, "an integer >= 2")
     check_legal(pairs >= 1, "pairs", pairs, "an integer >= 1")
@@ -330,10 +337,15 @@ def kappa(gpus: int = 4, pairs: int = 100) -> Challenge:
     sizes=(4,),
 )
 def starvation(n: int = 10) -> Challenge:
-    """Narrow jobs that keep coming hold wide ones up: overtaking without a budget loses a factor that grows with n.
+    """Narrow jobs that keep coming delay wide ones: overtaking without a budget loses a factor that grows with n.
 
     On 2 GPUs: n narrow jobs (1 GPU, 2 s, released at 0, 1, 2, ...) and 10 n^2 wide ones (2 GPUs, 1e-8 s, released at
     1.0001). Better: the wide jobs as soon as they come, then the narrow ones in order.
+
+    Parameters
+    ----------
+    n
+        Number of narrow jobs.
     """
     check_legal(n >= 2, "n", n, "an integer >= 2")
     wide = 10 * n * n

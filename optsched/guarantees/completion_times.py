@@ -76,7 +76,13 @@ def _long_and_units(long: int, arrivals: Iterable[float]) -> list[Job]:
     limit="1: optimal",
 )
 def interrupted(k: int = 4) -> Instance:
-    """A job of length k at 0 and unit jobs at 1, ..., k - 1: these complete at 2, ..., k, then the long one at 2 k - 1."""
+    """A job of length k at 0 and unit jobs at 1, ..., k - 1: these complete at 2, ..., k, then the long one at 2 k - 1.
+
+    Parameters
+    ----------
+    k
+        Length of the long job, in seconds.
+    """
     check_legal(k >= 2, "k", k, "an integer >= 2")
     jobs = [Job("long", duration=k), *(Job(f"{r}", arrival=r, duration=1) for r in range(1, k))]
     optimum = stating(k * (k + 1) // 2 - 1 + 2 * k - 1, OBJECTIVE, "gang", "exchange argument")
@@ -150,7 +156,15 @@ STREAM = 4  # times P: for so long unit jobs come
     sizes=(3, 5, 7),
 )
 def halving(phases: int = 3, m: int = 2) -> Challenge:
-    """P = 2^``phases``: m/2 jobs of P / 2^i and m of half of that in phase i, then m unit jobs a second for 4 P seconds."""
+    """P = 2^``phases``: m/2 jobs of P / 2^i and m of half of that in phase i, then m unit jobs a second for 4 P seconds.
+
+    Parameters
+    ----------
+    phases
+        Number of phases before the stream of unit jobs.
+    m
+        Number of machines.
+    """
     check_legal(1 <= phases <= 20, "phases", phases, "an integer from 1 to 20")
     check_legal(m >= 2 and m % 2 == 0, "m", m, "an even integer >= 2")
     longest, now, rows, flow = 2**phases, 0, [], 0
@@ -210,7 +224,15 @@ def _in_turn(run: Run) -> Floats:
     sizes=(2, 5, 20),
 )
 def equal_turns(n: int = 5, turns: int = 20) -> Instance:
-    """n jobs of ``turns`` seconds at 0, a second a turn: in turn they are done in the last n seconds."""
+    """n jobs of ``turns`` seconds at 0, with turns of one second: in turn, all complete in the last n seconds.
+
+    Parameters
+    ----------
+    n
+        Number of jobs.
+    turns
+        Length of each job, in turns of one second.
+    """
     check_legal(n >= 1, "n", n, "an integer >= 1")
     check_legal(turns >= 1, "turns", turns, "an integer >= 1")
     optimum = stating(turns * n * (n + 1) // 2, OBJECTIVE, "gang", "shortest job first")
@@ -299,6 +321,13 @@ def greedy_start(n: int = 10, times: int = 10) -> Instance:
 
     A schedule that starts it before 1 can do no better than sjf; among the others, which leave the first second idle,
     shortest first is best.
+
+    Parameters
+    ----------
+    n
+        Number of unit jobs.
+    times
+        Length of the long job divided by n, in seconds.
     """
     check_legal(n >= 1, "n", n, "an integer >= 1")
     check_legal(times >= 1, "times", times, "an integer >= 1")
@@ -316,7 +345,13 @@ def greedy_start(n: int = 10, times: int = 10) -> Instance:
     sizes=(2, 10, 30, 100),
 )
 def just_started(n: int = 10) -> Instance:
-    """A job of n^3 s at 0, n unit jobs at n^3 + 1: delayed SPT starts the long one at n^3, the optimum at 0."""
+    """A job of n^3 s at 0, n unit jobs at n^3 + 1: delayed SPT starts the long one at n^3, the optimum at 0.
+
+    Parameters
+    ----------
+    n
+        Number of unit jobs.
+    """
     check_legal(n >= 1, "n", n, "an integer >= 1")
     best = int(_crowd(n, n**3, Fraction(n**3 + 1))[0])
     optimum = stating(best, OBJECTIVE, "gang", "shortest remaining time first")

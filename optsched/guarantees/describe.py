@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Callable
 from typing import Any
 
@@ -25,12 +24,18 @@ Theorem = Guarantee | SpeedTheorem | MethodTheorem
 
 
 def theorems() -> dict[str, Theorem]:
-    """Those that runs and solutions are held against, by name."""
+    """Return the theorems that runs and solutions are checked against, by name."""
     return {**dict(GUARANTEES.items()), **dict(SPEED_THEOREMS.items()), **dict(METHOD_THEOREMS.items())}
 
 
 def facts_of(theorem: Theorem) -> tuple[tuple[str, str], ...]:
-    """(heading, fact) in order; the statement and the proof are not among them."""
+    """Return (heading, fact) of a theorem in order, without its statement and its proof.
+
+    Parameters
+    ----------
+    theorem
+        The theorem.
+    """
     if isinstance(theorem, MethodTheorem):
         against, about = CLASSES.get(PREEMPTIVE).optimum, ("method", f"optsched solve ... --model {theorem.method}")
     else:
@@ -56,12 +61,24 @@ def _reached(tight: TightFamily) -> str:
 
 
 def try_of(family: Family) -> str:
-    """The command that runs the policy on a member of the family."""
+    """Return the command that runs the policy of a family on its member of the default size.
+
+    Parameters
+    ----------
+    family
+        The family.
+    """
     return f"optsched ratio {family.of_size(family.parameters[family.size]).text} -p {family.policy}"
 
 
 def page(text: Callable[[str], str] | None = None) -> str:
-    """All theorems and all families as Markdown; ``text`` writes a sentence, default: as it is, with marks escaped."""
+    """Return the page of all theorems and all families, in Markdown.
+
+    Parameters
+    ----------
+    text
+        Function that writes a sentence in Markdown. Default: `cell`.
+    """
     write = cell if text is None else text
     parts = [_HEAD]
     for name, theorem in GUARANTEES.items():
@@ -77,8 +94,8 @@ def page(text: Callable[[str], str] | None = None) -> str:
         parts.append(f"| [`{name}`](#{name}) | {write(family.summary)} | {loses} |")
     parts.append("")
     for name, family in FAMILIES.items():
-        told = " ".join((inspect.getdoc(family.make) or family.summary).replace("``", "`").split())
-        parts.append(f"### {name}\n\n{write(told)}\n\n```sh\n{try_of(family)}\n```\n")
+        about = " ".join(family.about.replace("``", "`").split())
+        parts.append(f"### {name}\n\n{write(about)}\n\n```sh\n{try_of(family)}\n```\n")
     others: dict[str, Registry[Any]] = {
         "What no online algorithm can do": LOWER_BOUNDS,
         "Faster machines": SPEED_THEOREMS,
@@ -86,14 +103,20 @@ def page(text: Callable[[str], str] | None = None) -> str:
     }
     for heading, entries in others.items():
         parts.append(f"## {heading}\n")
-        for name, each in entries.items():
-            told = f"{write(each.statement)} ({write(each.source)}; {STATUS[each.status]})"
-            parts.append(f"### {name}\n\n{told}\n\n{write(each.proof)}\n")
+        for name, theorem in entries.items():
+            statement = f"{write(theorem.statement)} ({write(theorem.source)}; {STATUS[theorem.status]})"
+            parts.append(f"### {name}\n\n{statement}\n\n{write(theorem.proof)}\n")
     return "\n".join(parts)
 
 
 def cell(text: str) -> str:
-    """A sentence of which Markdown reads nothing as marks or as the border of a cell; in backticks it reads nothing."""
+    """Return a sentence with all marks of Markdown escaped, also the border of a cell; text in backticks is unchanged.
+
+    Parameters
+    ----------
+    text
+        The sentence.
+    """
     marks = str.maketrans({"|": "\\|", "*": "\\*", "_": "\\_", "<": "&lt;"})
     parts = text.split("`")
     return "`".join(part if k % 2 else part.translate(marks) for k, part in enumerate(parts))
@@ -104,6 +127,6 @@ _HEAD = """# All theorems, and where they are tight
 [README](../README.md) | [theorems that are checked](theorems.md)
 
 This page is written from the registry of guarantees (`make pages`); `optsched list guarantees NAME` prints one of them.
-**Proved**: the proof stands here or in the module of the theorem; **published**: it stands in the source;
-**recollected**: the source was not at hand, and the theorem is only held against runs.
+**Proved**: the proof is here or in the module of the theorem; **published**: the proof is in the source;
+**recollected**: the source was not at hand, and the theorem is only checked on runs.
 """

@@ -14,7 +14,7 @@ from typing import Any
 from optsched.guarantees.optimum import proved_here
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
-from optsched.registry import Registry, parameters_of, parsed
+from optsched.registry import Registry, docstring_parts, parameters_of, parsed
 
 
 @dataclass(frozen=True)
@@ -71,6 +71,11 @@ class Family:
     ratio: Callable[..., Fraction] | None = None
     limit: str = ""
     sizes: tuple[int, ...] = (2, 3, 4, 8, 16)
+
+    @property
+    def about(self) -> str:
+        """The description of the members: the docstring of ``make`` without its sections."""
+        return docstring_parts(self.make)[0]
 
     @property
     def parameters(self) -> Mapping[str, Any]:

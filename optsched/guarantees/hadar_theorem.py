@@ -54,10 +54,20 @@ BLOCK = 64  # intervals looked at together
 
 
 def fluid_costs(work: float, seconds: Floats, rate: Floats, cost: Floats, prices: Floats) -> Floats:
-    """A lower bound on the cost of ``work`` units by the end of each of R intervals, f64[R], rounded down.
+    """Return a lower bound on the cost of some work by the end of each of R intervals, f64[R], rounded down.
 
-    ``seconds`` f64[R] that the job may use of each, ``rate`` f64[T] units a second, ``cost`` f64[R, T] a second,
-    ``prices`` f64[V] of a unit of work that are tried.
+    Parameters
+    ----------
+    work
+        Work of the job, in units of work.
+    seconds
+        Seconds of each interval that the job may use, f64[R].
+    rate
+        Units of work a second on each GPU type, f64[T].
+    cost
+        Cost of the gang a second, by interval and GPU type, f64[R, T].
+    prices
+        Prices of a unit of work that are tried, f64[V].
     """
     least, v, saved = np.zeros(seconds.size), prices[:, None], np.zeros(prices.size)
     for begin in range(0, seconds.size, BLOCK):
@@ -118,11 +128,21 @@ _last: list[DualSolution] = []  # of the run that was judged last: its factor is
 
 
 def dual_solution(run: Run) -> DualSolution:
-    """The dual solution that the prices of a run of ``hadar`` are: what they prove of every other schedule.
+    """Return the dual solution that the final prices of a run of ``hadar`` form, which bounds every other schedule.
 
-    ``.primal`` P, what its plans are worth, ``.dual`` D, no plans are worth more, ``.every_schedule`` D', no gang schedule
-    whatever is; ``.price_of.charged_ratio`` R_eff, ``.prices``, ``.payoff``, ``.capacity``. Raises `InputError` for the run
-    of another policy.
+    ``.primal`` is P, the value of its plans; ``.dual`` is D, an upper bound on the value of all choices of plans;
+    ``.every_schedule`` is D', an upper bound on the value of all gang schedules. ``.price_of.charged_ratio`` is R_eff;
+    ``.prices``, ``.payoff`` and ``.capacity`` are the data of the solution.
+
+    Parameters
+    ----------
+    run
+        A run of ``hadar``.
+
+    Raises
+    ------
+    InputError
+        The run is of another policy.
     """
     check_legal("hadar_prices" in run.notes, "run", run.policy, "a run of hadar")
     return _dual_solution(specify(run.policy).policy, run)
@@ -135,9 +155,14 @@ def _dual_solution(policy: Any, run: Run) -> DualSolution:
 
 
 def best_payoffs(solution: DualSolution) -> Floats:
-    """mu'_j, f64[n], rounded up: the most that any gang schedule of j earns at the final prices.
+    """Return mu'_j, the most that any gang schedule of job j earns at the final prices, f64[n], rounded up.
 
-    O(UNIT_PRICES R T) a job.
+    Complexity O(UNIT_PRICES R T) a job.
+
+    Parameters
+    ----------
+    solution
+        The dual solution of a run.
     """
     instance, length = solution.run.instance, float(solution.policy.round)
     rates, price = _rates(instance, solution)  # units a second f64[n, H]; price of a device-second f64[R, H]
@@ -192,7 +217,15 @@ def _rates(instance: Instance, solution: DualSolution) -> tuple[Floats, Floats]:
 
 
 def factor(policy: Any, run: Run) -> float:
-    """The ratio of the theorem for a run; inf when no plan is worth anything."""
+    """Return the ratio of the theorem for a run; it is infinite if no plan is worth anything.
+
+    Parameters
+    ----------
+    policy
+        The policy ``hadar`` with its parameters.
+    run
+        Its run.
+    """
     if run.instance.n == 0:
         return 1.0
     solution = _dual_solution(policy, run)
@@ -203,7 +236,7 @@ def factor(policy: Any, run: Run) -> float:
 
 
 def _findings(solution: DualSolution) -> Iterator[str]:
-    """What the proof says and this run does not keep."""
+    """Yield the statements of the proof that the run violates."""
     run, ids = solution.run, solution.run.instance.ids
     sold = np.asarray(run.notes["hadar_sold"])
     for i, h in np.argwhere(sold > solution.capacity)[:SHOWN_JOBS].tolist():
@@ -270,6 +303,11 @@ def sold_out(k: int = 4) -> Instance:
     The first is offered a plan when nothing is sold, and buys all seconds up to n; the second gets the one after, where it
     is worth n / (n + 1). The other way round they are worth n and n / (n + 1), and no schedule has more, since one of them
     is done last.
+
+    Parameters
+    ----------
+    k
+        Exponent of n = 2^k - 1, the length of the first job in seconds.
     """
     check_legal(1 <= k <= 12, "k", k, "an integer in 1..12")
     n = 2**k - 1

@@ -69,7 +69,13 @@ def _of_lengths(name: str, m: int, lengths: list[int], optimum: int) -> Instance
     limit="2 - 1/m",
 )
 def blocked_long_job(m: int = 4) -> Instance:
-    """m (m - 1) unit jobs, then one of length m, on m machines: list scheduling takes 2 m - 1, the optimum is m."""
+    """m (m - 1) unit jobs, then one of length m, on m machines: list scheduling takes 2 m - 1, the optimum is m.
+
+    Parameters
+    ----------
+    m
+        Number of machines.
+    """
     check_legal(m >= 1, "m", m, "an integer >= 1")
     return _of_lengths("blocked-long-job", m, [*[1] * (m * (m - 1)), m], m)
 
@@ -101,7 +107,13 @@ GRAHAM = guarantee(
     limit="4/3 - 1/(3m)",
 )
 def three_last(m: int = 4) -> Instance:
-    """Lengths 2m-1, 2m-1, ..., m+1, m+1, m, m, m on m machines: LPT takes 4 m - 1, the optimum is 3 m."""
+    """Lengths 2m-1, 2m-1, ..., m+1, m+1, m, m, m on m machines: LPT takes 4 m - 1, the optimum is 3 m.
+
+    Parameters
+    ----------
+    m
+        Number of machines.
+    """
     check_legal(m >= 2, "m", m, "an integer >= 2")
     lengths = [length for length in range(2 * m - 1, m, -1) for _ in range(2)] + [m, m, m]
     return _of_lengths("three-last", m, lengths, 3 * m)
@@ -164,9 +176,16 @@ GAREY_GRAHAM = guarantee(
     sizes=(2, 4, 8, 16, 64),
 )
 def wide_and_narrow(m: int = 4, length: int = 1000) -> Instance:
-    """m pairs, in turn a second on all m GPUs and ``length`` seconds on one: strictly in order nothing runs side by side.
+    """m pairs of jobs: one second on all m GPUs, then ``length`` seconds on one. Strictly in order no two jobs overlap.
 
     The optimum runs the wide ones first, then all narrow ones together: m + ``length``, and no GPU is ever idle.
+
+    Parameters
+    ----------
+    m
+        Number of GPUs, and of pairs.
+    length
+        Length of a narrow job, in seconds.
     """
     check_legal(m >= 1, "m", m, "an integer >= 1")
     check_legal(length >= 1, "length", length, "an integer >= 1")
@@ -224,8 +243,14 @@ def factor(m: int) -> int:
 def tournament(rounds: int = 3) -> Instance:
     """Unit jobs on m = 2^rounds machines: one for every match of a knock-out, then one for the winner of the final.
 
-    The job of a match may use its two machines only; who gets it plays on. Greedy, on a tie, gives it to the first, so that
-    the winner of the final has ``rounds`` of them, and gets one more; each could have gone to the loser instead: 1.
+    The job of a match may use only the two machines of the match, and the one that gets it plays on. On a tie greedy
+    chooses the first, so that the winner of the final has ``rounds`` jobs and gets one more. If each job goes to the loser
+    instead, every machine has at most one job, and the makespan is 1.
+
+    Parameters
+    ----------
+    rounds
+        Number of rounds of the knock-out.
     """
     check_legal(1 <= rounds <= 12, "rounds", rounds, "an integer in 1..12")
     m, jobs = 2**rounds, list[Job]()
@@ -284,7 +309,15 @@ def _with_the_largest_flow(run: Run) -> Floats:
     sizes=(0, 1, 2, 4, 6),
 )
 def lagging_bursts(bursts: int = 4, m: int = 2) -> Instance:
-    """``bursts`` times m^(bursts + 1) unit jobs and m - 1 jobs of that length L, L apart; at last (m - 1) L and one."""
+    """``bursts`` times m^(bursts + 1) unit jobs and m - 1 jobs of that length L, L apart; at last (m - 1) L and one.
+
+    Parameters
+    ----------
+    bursts
+        Number of bursts before the last one.
+    m
+        Number of machines.
+    """
     check_legal(bursts >= 0, "bursts", bursts, "an integer >= 0")
     check_legal(m >= 2, "m", m, "an integer >= 2")
     length, jobs = m ** (bursts + 1), list[Job]()
@@ -309,6 +342,11 @@ def convoy(n: int = 10) -> Instance:
     """In half seconds: a job of 2 n at 0, n jobs of 2 at 1, 3, 5, ...: first come, first served has a flow of 2 n + 1 each.
 
     Shortest remaining time first serves them at once, 2 each, and the long one in between: it is done at 4 n.
+
+    Parameters
+    ----------
+    n
+        Number of short jobs.
     """
     check_legal(n >= 1, "n", n, "an integer >= 1")
     jobs = [Job("long", duration=2 * n), *(Job(f"{i}", arrival=2 * i + 1, duration=2) for i in range(n))]

@@ -203,7 +203,13 @@ def _audit(policy: Any, run: Run) -> list[str]:
 def torn_job(m: int = 4) -> Instance:
     """m machines; m - 1 jobs at home on each, 1 s there and 2 s elsewhere; a job of m + 1 s on any machine: the optimum.
 
-    The linear program gives every machine a part of the long job, and rounding all of it to one that keeps its own jobs.
+    The linear program divides the long job among all machines. Rounding gives the whole job to one of them, which keeps
+    its own jobs.
+
+    Parameters
+    ----------
+    m
+        Number of machines.
     """
     check_legal(2 <= m <= 32, "m", m, "an integer in 2..32")
     machines = [f"m{i}" for i in range(m)]
@@ -417,6 +423,11 @@ def divided_evenly(k: int = 4) -> Challenge:
 
     Each of the first is bound where it adds least, in turn to a and b; those on a wait for all the unit jobs. All on b cost
     k (k + 1), and then no unit job waits.
+
+    Parameters
+    ----------
+    k
+        Number of jobs that both GPU types can run; even.
     """
     check_legal(k >= 2 and k % 2 == 0, "k", k, "an even integer >= 2")
     jobs = [Job(f"either-{i}", duration=2) for i in range(k)]

@@ -102,7 +102,15 @@ def _sand(m: int, grains: int) -> _Sand:
     sizes=(2, 4, 10),
 )
 def sand(m: int = 4, grains: int = 8) -> Instance:
-    """m (m - k) ``grains`` unit jobs, then k long ones, w_j = p_j: Smith's rule puts the long ones on top of the sand."""
+    """m (m - k) ``grains`` unit jobs, then k long ones, w_j = p_j: Smith's rule puts the long ones on top of the sand.
+
+    Parameters
+    ----------
+    m
+        Number of machines.
+    grains
+        Unit jobs (the sand) on each machine, divided by m - k.
+    """
     made = _sand(m, grains)
     lengths = [*[1] * (m * made.fine), *[made.length] * made.long]
     jobs = [Job(f"{j}", duration=length, weight=length) for j, length in enumerate(lengths)]
@@ -163,6 +171,11 @@ def overtaking(n: int = 5) -> Instance:
 
     For equal weights first come, first served is optimal, at q, 2 q, ..., n q: no job k can complete before (k + 1) q. So
     no other schedule has as small a sum, all data are integers, and the weights W + k are too alike to make up for a second.
+
+    Parameters
+    ----------
+    n
+        Number of jobs.
     """
     check_legal(n >= 2, "n", n, "an integer >= 2")
     q, w = n * n, _base_weight(n)
@@ -272,7 +285,13 @@ def _drawn_ratio(policy: Any, run: Run) -> float:
     sizes=(10, 100, 1000),
 )
 def late_short_job(length: int = 1000) -> Instance:
-    """A job of ``length`` s and weight 0 at 0, one of 1 s when four fifths of it could be done: at best served at once."""
+    """A job of ``length`` s and weight 0 at 0, and one of 1 s when four fifths of it could be done, best served at once.
+
+    Parameters
+    ----------
+    length
+        Length of the long job, in seconds; a multiple of 5.
+    """
     check_legal(length >= 5 and length % 5 == 0, "length", length, "a multiple of 5")
     come = 4 * length // 5
     jobs = [Job("long", duration=length, weight=0), Job("short", arrival=come, duration=1)]

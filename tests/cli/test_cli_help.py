@@ -137,6 +137,13 @@ def test_a_parameter_shows_its_description_from_the_docstring(out: Any) -> None:
     assert entry["about"].startswith("**Problem**")
 
 
+def test_a_family_shows_its_parameters_in_the_table_only(out: Any) -> None:
+    (entry,) = json.loads(out("list", "families", "sand", "--json"))["families"]
+    assert entry["parameters"][0]["meaning"] == "Number of machines (an integer >= 2)"
+    assert entry["about"].startswith("m (m - k) grains unit jobs")
+    assert "Parameters" not in entry["about"]
+
+
 def test_the_section_of_parameters_names_several_at_once() -> None:
     def make() -> None:
         """Make it.
