@@ -119,7 +119,7 @@ def test_one_policy_is_as_good_as_a_list_of_one(instance: osd.Instance, policies
         ({"knowledge": "everything"}, r"^Broken\.knowledge = 'everything': a policy says what it knows"),
         (
             {"decide": None},
-            r"^policy = .*: not a policy \(expected: text, or an object with order\(jobs\), decide\(view\)",
+            r"^policy = .*: not a policy \(expected: text, or an object with one of the methods order, decide",
         ),
     ],
 )

@@ -366,7 +366,7 @@ class SharedSchedule(Schedule):
         stated
             Facts that the referee checks, as for `Schedule.save`.
         """
-        super().save(path, sharing=True, jobs_per_gpu=JOBS_PER_GPU, **stated)
+        super().save(path, **{"sharing": True, "jobs_per_gpu": JOBS_PER_GPU, **stated})
 
     def _segments(self) -> Segments:
         return super()._segments()._replace(steps=self.steps)

@@ -114,7 +114,7 @@ def test_unknown_objective_and_objective_without_a_bound(monkeypatch: pytest.Mon
     instance = instance_of([(0.0, 1, 1.0)], 1)
     with pytest.raises(InputError, match="makespan"):
         bound(instance, "makspan")
-    monkeypatch.setattr(BOUNDS, "names", lambda: ["srpt"])
+    monkeypatch.setattr(BOUNDS, "names", lambda classes=None: ["srpt"])
     with pytest.raises(NoBoundError, match="no lower bound on this objective") as error:
         bound(instance, "makespan")
     assert "total_completion_time" in str(error.value)

@@ -86,8 +86,8 @@ def assert_the_same(spec: str, name: str, shift: float, seed: int) -> None:
     if shown[0] is not None and shown[1] is not None:
         assert shown[0] == shown[1]
         assert shown[0].ratio(here.value("total_flow_time")) == shown[1].ratio(there.value("total_flow_time"))
-    kind = {word: there.schedule_class == word for word in ("forking", "elastic")}
-    faults = check_schedule(there.instance, there.schedule, preemptive=there.preemptive, **kind)
+    kind = there.schedule_class
+    faults = check_schedule(there.instance, there.schedule, schedule_class=kind, preemptive=there.preemptive)
     # gangs that no type holds never run where types may not mix, and the run says so; nothing else is wrong
     assert not there.unfinished or spec in ("gavel", "yarn-cs") or spec.endswith("+one-type")
     assert [(fault.rule, fault.job) for fault in faults] == [("completeness", job) for job in there.unfinished]

@@ -17,6 +17,8 @@ from pages.page import ROOT as PROJECT
 PAGE = PROJECT / "docs" / "layers.md"
 BEGIN, END = "<!-- layers: make pages writes this part -->", "<!-- layers: end -->"
 WIDTH = 110  # columns of the drawing
+FOLDER = "classes."  # packages in the folders of classes have the layer of the package that they extend
+SHOWN = {name: level for name, level in LAYER.items() if not name.startswith(FOLDER)}
 
 
 def rewritten(text: str) -> str:
@@ -30,7 +32,7 @@ def drawing() -> str:
     """Return a block with one layer a line, the highest first."""
     lines = []
     for level in reversed(range(len(LAYERS))):
-        names = "  ".join(map(shown, sorted(LAYERS[level])))
+        names = "  ".join(map(shown, sorted(LAYERS[level] & SHOWN.keys())))
         lines += textwrap.wrap(names, WIDTH, initial_indent=f"{level:2}  ", subsequent_indent="    ")
     return "\n".join(["```text", *lines, "```"])
 
@@ -39,7 +41,7 @@ def table() -> str:
     """Return a table with one package a row: its layer, its contents, and the packages that it imports."""
     used = imports()
     rows = ["| layer | package | contents | imports |", "|---|---|---|---|"]
-    for name in sorted(LAYER, key=lambda name: (-LAYER[name], name)):
+    for name in sorted(SHOWN, key=lambda name: (-LAYER[name], name)):
         below = ", ".join(f"`{shown(other)}`" for other in sorted(used[name], key=lambda other: (-LAYER[other], other)))
         rows.append(f"| {LAYER[name]} | `{shown(name)}` | {contents(name)} | {below or '-'} |")
     return "\n".join(rows)
@@ -50,8 +52,10 @@ def imports() -> dict[str, set[str]]:
     used: dict[str, set[str]] = defaultdict(set)
     for path in files():
         name = test_layers.package(path)
+        if name not in SHOWN:
+            continue
         targets = [parts for parts in test_layers.within(path) if parts != ["__version__"]]
-        used[name] |= {test_layers.package_of(parts) for parts in targets} - {name}
+        used[name] |= {test_layers.package_of(parts) for parts in targets} & SHOWN.keys() - {name}
     return used
 
 

@@ -19,7 +19,7 @@ def test_the_page_of_layers_is_written_from_the_imports() -> None:
 
 def test_the_table_has_every_package_and_its_imports() -> None:
     rows = [row.split(" | ") for row in layers.table().splitlines()[2:]]
-    assert {row[1].strip("`") for row in rows} == {layers.shown(name) for name in layers.LAYER}
+    assert {row[1].strip("`") for row in rows} == {layers.shown(name) for name in layers.SHOWN}
     imports = {row[1].strip("`"): row[-1] for row in rows}
     assert "`problem/`" in imports["speeds/"]
     assert imports["errors"] == "- |"

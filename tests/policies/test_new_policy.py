@@ -72,7 +72,8 @@ def toy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     file.write_text(TOY)
     monkeypatch.setattr(optsched.policies, "__path__", [*optsched.policies.__path__, str(tmp_path)])
     monkeypatch.setattr(POLICIES, "_things", dict(POLICIES._things))
-    monkeypatch.setattr(POLICIES, "_discovered", False)  # as in a new process
+    monkeypatch.setattr(POLICIES, "_state", -1)  # as in a new process
+    monkeypatch.setattr(POLICIES, "_searched", set())
     monkeypatch.delitem(sys.modules, "optsched.policies.last_come", raising=False)
     return file
 
