@@ -140,7 +140,7 @@ class CertainTimes:
 
     @property
     def _is_whole(self) -> bool:
-        """Are all numbers integers, which the referee compares exactly, and does nobody slow anybody down?"""
+        """True if all numbers are integers, which the referee compares exactly, and no job slows another one down."""
         document, instance = self._context.document, self._context.instance
         numbers = document.start, document.end, document.work, instance.arrival, instance.work
         return not instance.profiled.any() and only_whole(*numbers, np.nan_to_num(instance.restart))
@@ -216,7 +216,7 @@ class CertainTimes:
         return worth, context.pace, slowed
 
     def _is_apart(self) -> bool:
-        """Does no job start before its arrival, run in two places at once, or pause where it may not; no GPU serve two?"""
+        """True if starts respect arrivals, no job runs twice at once or pauses illegally, and no GPU serves two jobs."""
         context, document = self._context, self._context.document
         rows = np.flatnonzero(ran(context))
         rows = rows[np.lexsort((document.end[rows], document.start[rows], document.job[rows]))]

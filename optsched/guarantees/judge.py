@@ -1,4 +1,4 @@
-"""Judgements: does a guarantee hold for a run, given the bounds on the optimum that are proven?
+"""Judgements: whether a guarantee holds for a run, given the bounds on the optimum that are proven.
 
 Each theorem is judged on its own objective and under its own assumptions. **holds**: value <= ratio x verified lower bound.
 **violated**: value > ratio x proven upper bound on the optimum, or a per-job inequality of the proof fails. Otherwise

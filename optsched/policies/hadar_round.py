@@ -61,7 +61,7 @@ class Scratch(NamedTuple):
 
 
 class Taken(NamedTuple):
-    """The GPUs that were given (CSR): ``size`` i64[2] entries of ``job`` and of ``machine``; ``kept``: does it hold them?"""
+    """GPUs that were given, as CSR: ``size`` i64[2] entries of ``job`` and of ``machine``; ``kept`` if held before."""
 
     size: Ints
     job: Ints

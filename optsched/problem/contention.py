@@ -125,7 +125,7 @@ class Contention(Part):
 
     @property
     def measured(self) -> bool:
-        """Is it a table of measured ratios?"""
+        """True for a table of measured ratios."""
         return bool(self.kinds)
 
     @property

@@ -239,7 +239,7 @@ class Instance(ModelledJobs):
 
     @property
     def elastic(self) -> bool:
-        """Are there jobs that run on any number of GPUs?"""
+        """True if some jobs run on any number of GPUs."""
         return any(speeds.elastic for speeds in self.speeds)
 
     def sub_batches(self, j: int) -> tuple[SubBatch, ...]:

@@ -81,7 +81,7 @@ class Scaling(Part):
 
     @property
     def knows_memory(self) -> bool:
-        """Is the memory of a sub-batch stated?"""
+        """True if the memory of a sub-batch is stated."""
         return self.memory + self.memory_per_sample > 0
 
     def sub_batches(self, batch_size: int, replicas: int) -> tuple[SubBatch, ...]:

@@ -45,7 +45,7 @@ class Throughput:
 
     @property
     def fits(self) -> bool:
-        """Does the gang run on such GPUs in some placement?"""
+        """True if the gang runs on such GPUs in some placement."""
         return self.together > 0 or self.over_nodes > 0
 
 

@@ -126,7 +126,7 @@ class Run:
 
     @cached_property
     def relative(self) -> Self:
-        """This run on `Instance.relative`, as the engine made it: times are counted from the first arrival."""
+        """The run on `Instance.relative`, as the engine made it: times are counted from the first arrival."""
         if self.instance.epoch == 0:
             return self
         return replace(self, schedule=self.schedule.relative, notes=self._notes_moved(-self.instance.epoch))
