@@ -29,10 +29,25 @@ MOST_KINDS = 200_000  # of jobs in a range
 
 
 def queue_ranks(policy: Specification, space: WholeJobs) -> Ints:
-    """Ranks i64[P, W, R + 1] of the keys of jobs by duration, weight and arrival; equal keys, equal ranks.
+    """Return the ranks of the keys of jobs by duration, weight and arrival; equal keys have equal ranks.
 
-    Raises `InputError` where the policy is no queue order without preemption, where its keys depend on other jobs or on the
-    order of the rows, and where the range is too large for a table.
+    Parameters
+    ----------
+    policy
+        A queue order without preemption.
+    space
+        Space whose limits define the table.
+
+    Returns
+    -------
+    Ints
+        Ranks, i64[P, W, R + 1].
+
+    Raises
+    ------
+    InputError
+        If the policy is no queue order without preemption, if its keys depend on other jobs or on the order of the
+        rows, or if the range is too large for a table.
     """
     limits = [(each.least, each.most) for each in space.quantities[:3]]
     shape = tuple(most - least + 1 for least, most in limits)
@@ -88,7 +103,15 @@ class RatioProgram:
         self._two = np.array([place[id(self.model.value)], place[id(self.model.best)]])
 
     def above(self, ratio: Fraction, seconds: float) -> Answer:
-        """Has an instance a larger ratio than this one? Neither a yes nor a proof of a no where ``seconds`` do not do."""
+        """Search for an instance with a larger ratio than ``ratio``, or prove that there is none.
+
+        Parameters
+        ----------
+        ratio
+            The ratio to exceed.
+        seconds
+            Time limit. If it is too short, the answer is neither a larger ratio nor a proof.
+        """
         self._session.set_cost(np.array([ratio.denominator, -ratio.numerator], dtype=np.float64), self._two)
         outcome = self._session.solve(time_limit=seconds, objective_step=1)
         if outcome.bound is not None and outcome.bound <= 0:
@@ -102,7 +125,22 @@ class RatioProgram:
 
 
 def run(evaluation: Evaluation, budget: Budget, watch: Watch) -> Found:
-    """The worst candidates of 2, 3, ... jobs; ``proved``: the number of jobs up to which there is no worse one."""
+    """Find the worst candidates of 2, 3, ... jobs; ``proved`` is the number of jobs up to which no candidate is worse.
+
+    Parameters
+    ----------
+    evaluation
+        Policy, objective and space: whole jobs on one GPU.
+    budget
+        Seconds of the search; it cannot be given in tries.
+    watch
+        Function to which the best candidates so far are reported.
+
+    Raises
+    ------
+    InputError
+        If the method does not apply to the space, the objective, the reference, the budget or the policy.
+    """
     space, goal = _served(evaluation, budget), get_objective(evaluation.objective)
     ranks = queue_ranks(evaluation.policy, space)
     found, ratio = Found(), Fraction(1)

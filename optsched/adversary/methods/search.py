@@ -26,7 +26,17 @@ DIVISORS = 1.2, 6.0  # of coarsening
 
 
 def moved(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """A legal neighbour: one to three moves away."""
+    """Return a legal neighbour, one to three moves away.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     while True:
         found = candidate
         for _ in range(rng.choice((1, 1, 1, 2, 3))):
@@ -37,7 +47,19 @@ def moved(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candi
 
 
 def crossed(first: Candidate, second: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """Some jobs of each of two, in their order."""
+    """Return a candidate with some jobs of each of two, in their order.
+
+    Parameters
+    ----------
+    first
+        First parent, whose jobs come first.
+    second
+        Second parent.
+    space
+        Their space.
+    rng
+        Random number generator.
+    """
     rows = [row for parent in (first, second) for row in parent.jobs if rng.random() < 0.5]
     rows = rows or [rng.choice(first.jobs)]
     shared = tuple(rng.choice(pair) for pair in zip(first.shared, second.shared, strict=True))
@@ -65,20 +87,50 @@ def _chosen(candidate: Candidate, rng: random.Random) -> set[int]:
 
 
 def step(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """One number a little up or down."""
+    """Change one number by 1 to 3, up or down.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     j, c = _place(candidate, space, rng)
     row = candidate.jobs[j]
     return candidate.instead(j, _with(row, c, row[c] + rng.choice((-3, -2, -1, 1, 2, 3)), space.quantities))
 
 
 def redraw(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """One number anew."""
+    """Replace one number by a random one.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     j, c = _place(candidate, space, rng)
     return candidate.instead(j, _with(candidate.jobs[j], c, space.quantities[c].drawn(rng), space.quantities))
 
 
 def scale(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """One number, or one of every job, twice or half as large."""
+    """Double or halve one number, of one job or of every job.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     j, c = _place(candidate, space, rng)
     chosen = range(len(candidate.jobs)) if rng.random() < 0.3 else (j,)
     twice = rng.random() < 0.5
@@ -89,7 +141,17 @@ def scale(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candi
 
 
 def coarsen(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """All times divided by one number, which need not be an integer, and rounded: what is nearly regular becomes so."""
+    """Divide all times by one number, which need not be an integer, and round: nearly regular times become regular.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     timed = [c for c, each in enumerate(space.quantities) if each.work or each.origin]
     divisor = rng.uniform(*DIVISORS)
     rows = list(candidate.jobs)
@@ -101,7 +163,17 @@ def coarsen(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Can
 
 
 def align(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """One number of a job as that of another job, or of all."""
+    """Copy one number of a job to another job, or to all jobs.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     j, c = _place(candidate, space, rng)
     value, chosen = candidate.jobs[j][c], _chosen(candidate, rng)
     rows = (_with(row, c, value, space.quantities) if k in chosen else row for k, row in enumerate(candidate.jobs))
@@ -109,7 +181,19 @@ def align(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candi
 
 
 def meet(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """One number the sum or the difference of two others, give or take one: an arrival just before another job's end."""
+    """Set one number to the sum or the difference of two others, give or take one.
+
+    An example is an arrival just before the end of another job.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     j, c = _place(candidate, space, rng)
     (k, first), (i, second) = _place(candidate, space, rng), _place(candidate, space, rng)
     if rng.random() < 0.5:
@@ -119,7 +203,19 @@ def meet(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candid
 
 
 def tie(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """The weight of a job, or of all jobs, equal to its work: then Smith's rule has nothing but ties."""
+    """Set the weight of a job, or of all jobs, equal to its work.
+
+    All jobs then tie under Smith's rule. If no number can be tied, one number is redrawn.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     tied = [c for c, each in enumerate(space.quantities) if each.tied]
     works = [c for c, each in enumerate(space.quantities) if each.work]
     if not tied or not works:
@@ -130,7 +226,17 @@ def tie(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candida
 
 
 def repeat(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """A job once more, beside the first one or anywhere."""
+    """Insert a copy of a job, next to it or anywhere.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     kept = _room(candidate, space, rng)
     j = rng.randrange(len(kept.jobs))
     at = j if rng.random() < 0.7 else rng.randint(0, len(kept.jobs))
@@ -138,21 +244,51 @@ def repeat(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Cand
 
 
 def insert(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """A random job more."""
+    """Insert a random job.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     kept = _room(candidate, space, rng)
     at = rng.randint(0, len(kept.jobs))
     return kept._replace(jobs=(*kept.jobs[:at], space.row(rng), *kept.jobs[at:]))
 
 
 def remove(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """A job less."""
+    """Remove a job; redraw one number if there is only one job.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     if len(candidate.jobs) == 1:
         return redraw(candidate, space, rng)
     return candidate.instead(rng.randrange(len(candidate.jobs)))
 
 
 def swap(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """Two jobs change places, or one number of them."""
+    """Exchange two rows, or one number of two jobs.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     j, c = _place(candidate, space, rng)
     k = rng.randrange(len(candidate.jobs))
     rows = list(candidate.jobs)
@@ -167,7 +303,19 @@ def swap(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candid
 
 
 def split(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """The work of a job on two jobs, and of its weight a part in proportion."""
+    """Split the work of a job between two jobs, and its weight in proportion.
+
+    If the work is below 2, one number is redrawn.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     works = [c for c, each in enumerate(space.quantities) if each.work]
     kept = _room(candidate, space, rng)
     j, c = rng.randrange(len(kept.jobs)), rng.choice(works)
@@ -179,7 +327,17 @@ def split(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candi
 
 
 def merge(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """Two jobs as one with the work, and the weight, of both."""
+    """Replace two jobs by one with the work and the weight of both; redraw one number if there is only one job.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     if len(candidate.jobs) == 1:
         return redraw(candidate, space, rng)
     j, k = rng.sample(range(len(candidate.jobs)), 2)
@@ -191,7 +349,17 @@ def merge(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candi
 
 
 def change_shared(candidate: Candidate, space: SearchSpace, rng: random.Random) -> Candidate:
-    """A number that all jobs share."""
+    """Change a number that all jobs share; apply `step` if there is none.
+
+    Parameters
+    ----------
+    candidate
+        The candidate to change.
+    space
+        Its space.
+    rng
+        Random number generator.
+    """
     if not space.shared:
         return step(candidate, space, rng)
     c = rng.randrange(len(space.shared))
@@ -220,10 +388,27 @@ STALE = 60  # tries without a better one, after which a walk goes back to an eli
 def island(
     evaluation: Evaluation, seed: int, tries: int, given: Sequence[Candidate] = (), deadline: Deadline = NEVER
 ) -> Found:
-    """Search with so many tries, no longer than until ``deadline``.
+    """Search by simulated annealing, with at most ``tries`` tries.
 
-    A worse neighbour is taken with the probability of Metropolis for the logarithm of the ratio, at a temperature that falls
-    geometrically. O(tries) runs.
+    A worse neighbour is accepted with the probability of Metropolis for the logarithm of the ratio, at a
+    temperature that falls geometrically.
+
+    Parameters
+    ----------
+    evaluation
+        Policy, objective and space.
+    seed
+        Seed of the random number generator.
+    tries
+        Number of tries.
+    given
+        Candidates where the search begins; without any, it begins with random ones.
+    deadline
+        Time at which the search ends at the latest.
+
+    Notes
+    -----
+    Complexity: O(tries) runs.
     """
     rng, found = random.Random(seed), Found()
     space = evaluation.space
@@ -263,9 +448,18 @@ FAR = 2**32
 
 
 def search(evaluation: Evaluation, budget: Budget, watch: Watch = lambda found, tries: None) -> Found:
-    """The worst candidates met within the budget.
+    """Find bad candidates within the budget, by rounds of islands.
 
-    Where no number of tries says what a round is, the first rounds are short: something is then known soon.
+    If the budget is given in seconds, the first rounds are short, so that a first result is known soon.
+
+    Parameters
+    ----------
+    evaluation
+        Policy, objective and space.
+    budget
+        Number of tries or deadline, processes and seed.
+    watch
+        Function to which the best candidates so far are reported.
     """
     tries, deadline = budget.tries, budget.deadline
     rng, total, found, first = random.Random(budget.seed), tries or 0, Found(), Found()

@@ -45,11 +45,25 @@ class UtilisationAudit:
 
 
 def most_copies(instance: Instance, jobs: tuple[int, ...], copies: int) -> int | None:
-    """The largest number of copies of ``jobs`` that run at once, at most ``copies`` of each, on different nodes.
+    """Return the largest number of copies of ``jobs`` that run at once on different nodes.
 
-    A maximum flow over classes of alike jobs and groups of alike nodes: a flow between a class and a group spreads evenly
-    over their members, and the flow of single jobs and nodes is integral. None where the gangs differ in size, or one fits
-    on no node: then copies are packed, and the theorem says nothing.
+    The number is a maximum flow over classes of alike jobs and groups of alike nodes. A flow between a class and a
+    group spreads evenly over their members, and the flow of single jobs and nodes is integral.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    jobs
+        Rows of the active jobs.
+    copies
+        Largest number of copies of each job.
+
+    Returns
+    -------
+    int or None
+        The number of copies. None if the gangs differ in size or some job fits on no node: copies are then packed,
+        and the theorem does not apply.
     """
     import networkx as nx  # imported where it is used: it takes longer than most runs
 
@@ -75,7 +89,14 @@ def most_copies(instance: Instance, jobs: tuple[int, ...], copies: int) -> int |
 def utilisation_audit(run: ForkedRun) -> UtilisationAudit:
     """Compare the copies of every round with the most that fit.
 
-    Complexity: one small maximum flow for every different set of active classes, and O(S).
+    Parameters
+    ----------
+    run
+        Run whose rounds are compared.
+
+    Notes
+    -----
+    Complexity: one small maximum flow for every different set of active classes, and O(S) for S segments.
     """
     known: dict[bytes, int | None] = {}
     short, audited = [], 0
@@ -94,7 +115,14 @@ def utilisation_audit(run: ForkedRun) -> UtilisationAudit:
 
 
 def node_rounds(run: ForkedRun) -> int:
-    """S = sum_j ceil(p_j / (L - o)), exact."""
+    """Return S = sum_j ceil(p_j / (L - o)), exact.
+
+    Parameters
+    ----------
+    run
+        Run with the round length L, the overhead o (both in seconds) and the instance with the processing times
+        p_j.
+    """
     seconds = Fraction(run.round) - Fraction(run.overhead)
     return sum(math.ceil(Fraction(work) / seconds) for work in run.instance.work.tolist())
 
@@ -129,7 +157,15 @@ def _audit(policy: Any, run: Run) -> list[str]:
     limit="L / (L - o) = 36/35",
 )
 def one_round(nodes: int = 4) -> Instance:
-    """As many jobs of 350 s as one-GPU nodes: all done after one round of 360 s, 10 s of which are overhead."""
+    """Build an instance that is done after one round of 360 s, 10 s of which are overhead.
+
+    It has as many jobs of 350 s as one-GPU nodes.
+
+    Parameters
+    ----------
+    nodes
+        Number of nodes and of jobs.
+    """
     check_legal(nodes >= 1, "nodes", nodes, "an integer >= 1")
     jobs = [Job(f"{j}", duration=350) for j in range(nodes)]
     optimum = stating(350, "makespan", "gang", "volume")

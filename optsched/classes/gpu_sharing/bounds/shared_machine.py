@@ -105,13 +105,19 @@ class SharedModes(Modes):
 
     @cached_property
     def may(self) -> Bools:
-        """Which classes run on which types, bool[C, T]."""
+        """Mask of the types on which each class runs, bool[C, T]."""
         found = np.zeros(self.charge.shape, dtype=bool)
         found[np.repeat(self.kind_class, np.diff(self.start)), self.gpu_type] = True
         return found
 
     def with_charge(self, charge: Floats) -> SharedModes:
-        """The same jobs at other charges."""
+        """Return the same jobs at other charges.
+
+        Parameters
+        ----------
+        charge
+            Charges, f64[C, T].
+        """
         other = replace(self, charge=charge)
         kept = {name: value for name, value in self.__dict__.items() if name in ("start", "gpu_type", "pace", "may")}
         other.__dict__.update(kept)  # cached: searches ask for many charges
@@ -132,7 +138,7 @@ class SharedModes(Modes):
         return self._plain([tuple((t, a, g * Fraction(charge[c][t], UNIT)) for t, a, g in row) for row, c in rows])
 
     def beside(self) -> Modes:
-        """What jobs pay, for their full speed or beside a partner, where they pay over time (above)."""
+        """Return the modes by which jobs pay over time, at their full speed and next to a partner (see the module)."""
         found = []
         for modes, c in zip(self.by_kind, self.kind_class.tolist(), strict=True):
             row: list[TypeMode] = []
@@ -147,7 +153,7 @@ class SharedModes(Modes):
         return Modes(self.types, self.capacity, self.gang, self.kind, self.work, self.release, by_kind, adds=False)
 
     def data(self) -> dict[str, Any]:
-        """What a certificate says of classes and charges."""
+        """Return the classes and charges as a certificate states them."""
         charges = {name: [row[t] for row in self.whole_charges] for t, name in enumerate(self.types)}
         return {"classes": self.class_of.tolist(), "charges": charges}
 
@@ -156,9 +162,21 @@ Judge = Callable[[SharedModes, TypePrices], float]
 
 
 def modes_of_shared(instance: Instance) -> SharedModes:
-    """The jobs at equal charges 1 / S, where GPUs are shared by interference.
+    """Return the jobs at equal charges 1 / S, where GPUs are shared by interference.
 
-    O(n log n + C^2 T O) for O sub-batches; `InputError` where a profile or a bandwidth is missing.
+    Parameters
+    ----------
+    instance
+        The instance, which has an interference model.
+
+    Raises
+    ------
+    InputError
+        If a profile or a bandwidth is missing.
+
+    Notes
+    -----
+    Complexity: O(n log n + C^2 T O) for O sub-batches.
     """
     gangs, pairs = modes_of_gangs(instance), shared_pairs(instance, sharing_rates(instance))
     # kinds once more: gang, paces, class
@@ -186,7 +204,15 @@ class RelaxedSharing(Priced):
     modes: SharedModes
 
     def machines(self, value: Value, rounds: int = 1) -> Iterator[Machines]:
-        """That of the best charges and prices found; then of better and better charges."""
+        """Yield the machine at the best charges and prices found, then those at better charges.
+
+        Parameters
+        ----------
+        value
+            Function from a machine to the bound that it gives, roughly.
+        rounds
+            Largest number of machines; each one after the first follows a search for better charges.
+        """
 
         def judged(modes: SharedModes, prices: TypePrices) -> float:
             return value(machine_at(modes, prices, self.alone, dict))
@@ -205,28 +231,74 @@ class RelaxedSharing(Priced):
 
 
 def sharing(instance: Instance, schedule_class: str) -> RelaxedSharing | None:
-    """The relaxation of an instance; None where jobs share no GPUs by interference."""
+    """Return the relaxation of an instance, or None if jobs share no GPUs by interference.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    schedule_class
+        Not used: the relaxation is registered for one class.
+    """
     if instance.interference is None:
         return None
     return RelaxedSharing(instance, seconds_alone(instance), modes_of_shared(instance))
 
 
 def charged_by_load(jobs: SharedModes, load: Floats) -> SharedModes:
-    """Charges with the largest ``sum load_k c_kt`` on every type, ``load`` f64[C] >= 0."""
+    """Return the jobs at the charges with the largest ``sum load_k c_kt`` on every type.
+
+    Parameters
+    ----------
+    jobs
+        The jobs at any charges.
+    load
+        Load of every class, f64[C], at least 0.
+    """
     return jobs.with_charge(jobs.pairs.best_charges(np.where(jobs.may, load[:, None], 0.0)))
 
 
 def best_start(jobs: SharedModes, value: Judge) -> tuple[SharedModes, TypePrices]:
-    """(charges, prices) with a large ``value``: equal charges or those that make the load largest; prices by a search."""
+    """Return charges and prices with a large ``value``.
+
+    The charges are equal or those that make the load largest. A search finds the prices.
+
+    Parameters
+    ----------
+    jobs
+        The jobs at equal charges.
+    value
+        Function from charges and prices to the bound that they give, roughly.
+
+    Returns
+    -------
+    tuple
+        The jobs at the charges, and the prices of the GPU types.
+    """
     plain = (1,) * len(jobs.types)
     best = max(jobs.starts(), key=lambda each: value(each, plain)).rounded()
     return best, best_prices(best, lambda some: value(best, some))
 
 
 def better_charges(jobs: SharedModes, prices: TypePrices, value: Judge) -> SharedModes:
-    """Charges with a larger ``value``: some steps towards the corner to which it rises fastest (Frank and Wolfe).
+    """Search for charges with a larger ``value`` by some steps of the method of Frank and Wolfe.
 
-    Any charges give a bound, the search only decides how good it is. Deterministic.
+    Each step goes towards the corner to which the value rises fastest. Any charges give a valid bound; the search
+    only decides how good it is. The search is deterministic.
+
+    Parameters
+    ----------
+    jobs
+        The jobs at the charges where the search begins.
+    prices
+        Prices of the GPU types, which stay as they are.
+    value
+        Function from charges and prices to the bound that they give, roughly.
+
+    Returns
+    -------
+    SharedModes
+        The jobs at the best charges found, rounded.
     """
     left = max(2 * FEW, min(_EVALUATIONS, _EVALUATED_WORK // max(1, jobs.work.size)))
     best, reached = jobs, value(jobs, prices)

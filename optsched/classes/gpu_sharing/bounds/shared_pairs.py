@@ -1,11 +1,12 @@
-"""Which classes of jobs can be on a GPU together, and the charges that this leaves: inequalities, an LP, rounding.
+"""Classes of jobs that can be on a GPU together, and the charges that this allows: inequalities, an LP, rounding.
 
 For every GPU type t and all classes a, b of which two different jobs can share a GPU of that type
 
     f_ab c_at + f_ba c_bt <= 1,   f_ab = 1 / (xi_{a|b} s_a),
 
-one inequality for every choice of sub-batches of which neither could be larger (`shared_machine` says
-what for). A pair whose every sub-batches are too large together, or of which the table says that it does not run, has none.
+with one inequality for every choice of sub-batches of which neither could be larger. `shared_machine` proves
+the bound that uses them. A pair has no inequality if no two of its sub-batches fit together, or if the table
+says that it does not run.
 """
 
 from __future__ import annotations
@@ -80,7 +81,18 @@ class SharedPairs:
         return found
 
     def best_charges(self, load: Floats) -> Floats:
-        """Charges f64[C, T] with the largest ``sum_k load_kt c_kt`` on every type, up to the solver's tolerance."""
+        """Return the charges with the largest ``sum_k load_kt c_kt`` on every type, up to the solver's tolerance.
+
+        Parameters
+        ----------
+        load
+            Load of every class on every type, f64[C, T].
+
+        Returns
+        -------
+        Floats
+            Charges, f64[C, T].
+        """
         return np.column_stack([self._best(row, load[:, t]) for t, row in enumerate(self.rows)])
 
     def _best(self, row: PairRows, load: Floats) -> Floats:
@@ -98,7 +110,20 @@ class SharedPairs:
         return np.full(self.classes, 1.0 / most) if found.x is None else np.clip(found.x, 0.0, 1.0)
 
     def rounded(self, charge: Floats, unit: int) -> Ints:
-        """Integers i64[C, T] near ``charge * unit`` that are at most ``unit`` and keep every inequality exactly."""
+        """Round ``charge * unit`` to integers that satisfy every inequality exactly.
+
+        Parameters
+        ----------
+        charge
+            Charges, f64[C, T].
+        unit
+            Integer that stands for the charge 1.
+
+        Returns
+        -------
+        Ints
+            Integers near ``charge * unit``, at most ``unit``, i64[C, T].
+        """
         # a hair up before the floor: the exact 1/2 of an even pair must not become the multiple below
         whole = np.minimum(np.floor(charge * unit + 2.0**-10).astype(np.int64), unit)
         for t, row in enumerate(self.rows):
@@ -122,7 +147,19 @@ def _lower(column: Ints, a: int, b: int, exact: tuple[float, float, float, float
 
 
 def shared_pairs(instance: Instance, rates: SharingRates) -> SharedPairs:
-    """The classes of an instance and their inequalities. O(n log n + C^2 T O) for O sub-batches."""
+    """Return the classes of an instance and their inequalities.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    rates
+        Slow-downs, memory and sub-batches of its jobs.
+
+    Notes
+    -----
+    Complexity: O(n log n + C^2 T O) for O sub-batches.
+    """
     class_of, classes = _classes(instance, rates)
     cluster = instance.cluster
     first = np.unique(cluster.node_group, return_index=True)[1]

@@ -55,7 +55,15 @@ Meeting = tuple[float, float, float]
 
 
 def judge_sharing(context: CheckContext, preemptive: bool) -> Violations:
-    """Apply the rules of this module, and those of `optsched.check.feasibility` that hold whether or not GPUs are shared."""
+    """Apply the rules of this module, and those of `optsched.check.feasibility` that hold for shared GPUs.
+
+    Parameters
+    ----------
+    context
+        Instance and schedule to be judged.
+    preemptive
+        Whether jobs may be preempted.
+    """
     found = Violations()
     with np.errstate(all="ignore"):  # tampered numbers overflow; the comparisons come out right all the same
         judge_gangs(context, found)
@@ -73,8 +81,11 @@ def judge_sharing(context: CheckContext, preemptive: bool) -> Violations:
 
 @dataclass(frozen=True, eq=False)
 class _Together:
-    """M times that two segments are on a GPU at once: ``one``, and ``other`` i64[M] which starts later, its (segment, GPU)
-    ``pair`` i64[M]; from ``since`` to ``until`` f64[M]; ``each`` f64[M]: seconds of it that may be rounding.
+    """The M times that two segments are on a GPU at once.
+
+    ``one`` i64[M] is a segment, and ``other`` i64[M] the one that starts later; ``pair`` i64[M] is the (segment,
+    GPU) pair of the later one. They meet from ``since`` to ``until``, f64[M] seconds. ``each`` f64[M] is the part
+    of that time that may be rounding, in seconds.
     """
 
     one: Ints
@@ -86,7 +97,10 @@ class _Together:
 
 
 def _together(context: CheckContext, found: Violations, *, strict: bool = False) -> _Together:
-    """Who meets whom, with the rule capacity on the way: a third on a GPU (``strict``: for less than rounding, too)."""
+    """Find the segments that meet, and apply the rule capacity: no third segment on a GPU.
+
+    ``strict``: a third segment is a violation even if it is there for less than rounding.
+    """
     document, row = context.document, context.segment
     pairs = np.flatnonzero(context.first & (context.sound & (document.end > document.start))[row])
     pairs = pairs[np.lexsort((pairs, document.start[row[pairs]], context.gpu[pairs]))]
@@ -106,9 +120,10 @@ def _shorter(context: CheckContext, one: Ints, other: Ints) -> Floats:
 
 
 def _meetings(context: CheckContext, pairs: Ints) -> tuple[list[tuple[int, int, int]], list[tuple[int, int, int]]]:
-    """Of (segment, GPU) pairs by GPU and start: (segment, later segment, its pair), and (pair, the two there before it).
+    """Return the meetings and the third residents of (segment, GPU) pairs, which come by GPU and start.
 
-    Of those two the second leaves first.
+    A meeting is (segment, later segment, pair of the later one). A third resident is (its pair, the two segments
+    there before it); the second of those two leaves first.
     """
     meetings: list[tuple[int, int, int]] = []
     thirds: list[tuple[int, int, int]] = []
@@ -241,9 +256,21 @@ def _slowing(
 
 
 def worth_beside_partners(context: CheckContext, paid: Floats) -> tuple[list[Fraction], Floats, set[int]] | None:
-    """(seconds alone that every stay is worth, in fractions; seconds a unit of work f64[S]; who is slowed on interfaces).
+    """Return the seconds alone that every stay is worth, in fractions.
 
-    None where anybody meets who may not, for however short.
+    Parameters
+    ----------
+    context
+        Instance and schedule.
+    paid
+        Seconds that every segment spends on resuming its job, f64[S].
+
+    Returns
+    -------
+    tuple or None
+        The seconds alone that every stay is worth (fractions), seconds a unit of work (f64[S]), and the set of
+        segments that are slowed down on network interfaces. None if any two segments meet that may not, for
+        however short a time.
     """
     found, sub_steps, document = Violations(), sub_steps_of(context), context.document
     together = _together(context, found, strict=True)

@@ -13,7 +13,15 @@ from optsched.simulation.run import Run
 
 
 def shared_rows(run: Run, time: Callable[[float], float] = float) -> Rows:
-    """Every segment, sorted, to 1e-8 s: slow-downs are no powers of two."""
+    """Return every segment of a run, sorted, with times to 1e-8 s because slow-downs are no powers of two.
+
+    Parameters
+    ----------
+    run
+        The run.
+    time
+        Function that is applied to every time before it is rounded.
+    """
     return sorted((s.job, round(time(s.start), 8), round(time(s.end), 8), s.gpus) for s in run.schedule.segments())
 
 

@@ -101,13 +101,25 @@ class TwoSharers:
 
 
 def slow_downs(instance: Instance) -> Floats:
-    """xi of the two jobs beside each other, f64[2, 2]; the instance has interference."""
+    """Return xi of the two jobs next to each other, f64[2, 2].
+
+    Parameters
+    ----------
+    instance
+        Instance of two jobs with an interference model.
+    """
     assert instance.interference is not None  # an assumption
     return instance.interference.table(instance.kinds)
 
 
 def two_sharers(instance: Instance) -> TwoSharers:
-    """Exact, for the floats as given; the assumptions hold."""
+    """Return the two jobs of an instance, exact for the floats as given.
+
+    Parameters
+    ----------
+    instance
+        Instance for which the assumptions of the theorem hold.
+    """
     arrival = [Fraction(r) for r in instance.arrival.tolist()]
     alone = [Fraction(e) for e in seconds_alone(instance).tolist()]
     a, b = (0, 1) if arrival[0] <= arrival[1] else (1, 0)
@@ -133,7 +145,22 @@ _one_beside_the_other = all_of(
 
 
 def cannot_run_apart(policy: Any, placement: Placement, instance: Instance) -> tuple[str, ...] | str:
-    """Two jobs, n_1 + n_2 > G, that may share their GPUs, at speeds that do not depend on which GPUs they take."""
+    """Check that two jobs, n_1 + n_2 > G, may share their GPUs, at speeds that do not depend on the placement.
+
+    Parameters
+    ----------
+    policy
+        The policy.
+    placement
+        The placement.
+    instance
+        The instance.
+
+    Returns
+    -------
+    tuple of str, or str
+        The reason for each assumption that does not hold; empty if all hold.
+    """
     if instance.n != 2 or instance.at_task_level:
         return "not two jobs without tasks"
     if instance.interference is None:
@@ -152,7 +179,15 @@ JUST_BELOW = 0.99  # of the threshold, or of the first job: the second job of `c
 
 
 def two_job_ratio(first: Fraction, second: Fraction, gap: Fraction = Fraction(0)) -> Fraction:
-    """SJF-BSBF's exact ratio for slow-downs xi_1, xi_2 and r / R = ``gap`` >= 0; the theorem of the module."""
+    """Return SJF-BSBF's exact ratio by the theorem of the module.
+
+    Parameters
+    ----------
+    first, second
+        Slow-downs xi_1 and xi_2.
+    gap
+        r / R, at least 0: the time between the releases, over what is then left of the first job.
+    """
     k, least = Fraction(ends_first(second, first)), min(Fraction(ends_last(second, first)), Fraction(2))
     if k <= 2:
         return Fraction(1)
@@ -177,7 +212,15 @@ def _ratio(policy: Any, run: Run) -> Fraction:
     limit="2 for large xi",
 )
 def just_refused(k: int = 4) -> Instance:
-    """xi = 1 + k / 2, th = 1 / k: a job with k s left when one of 1 s comes, which waits: flow 2 k + 2, at best k + 3."""
+    """Build an instance in which a job with k s left makes a job of 1 s wait; xi = 1 + k / 2 and th = 1 / k.
+
+    The sum of flow times is 2 k + 2, and the optimum k + 3.
+
+    Parameters
+    ----------
+    k
+        Seconds that the first job has left, at least 2.
+    """
     check_legal(k >= 2, "k", k, "an integer >= 2")
     optimum = stating(k + 3, "total_flow_time", "gpu-sharing", NO_GAIN)
     jobs = [Job("first", duration=k + 1), Job("second", arrival=1, duration=1)]
@@ -216,13 +259,34 @@ SJF_BSBF = guarantee(
     sizes=(2, 10),
 )
 def crowded(small: int = 10, xi: float = 2.0, size: float = 0.0, second: float = 0.0) -> Challenge:
-    """``small`` m short jobs wait behind two that SJF-BSBF lets share the one GPU: a ratio that grows like their number.
+    """Build an instance in which ``small`` = m short jobs wait behind two that SJF-BSBF lets share the one GPU.
 
-    1 s at 0, ``second`` at 1e-6 (admitted), then m jobs of ``size`` (0: 1 / m^2) at 2e-6. The reference runs these first,
-    one by one, then the two in the best way. ``second`` 0: 0.99 times the threshold 1 / (2 xi - 2), at most 0.99. The GPU
-    is full until the second ends, at 0.99 xi / (2 xi - 2) > 0.49 or 0.99 xi, so that SJF-BSBF's flow is above 0.49 m. With
-    1 / m^2 the reference is below 5 for m >= 2: the short ones 1/2 + 1/(2 m), the other two below 3 + 2 / m. Hence the
-    ratio is at least m / 11, for every xi; so is that of SJF-FFS, and of SJF, where they wait for 1 s.
+    The ratio grows like m. A job of 1 s comes at 0, one of ``second`` seconds at 1e-6 (SJF-BSBF admits it), then m
+    jobs of ``size`` seconds at 2e-6. The reference schedule runs these first, one by one, then the two others in
+    the best way.
+
+    Parameters
+    ----------
+    small
+        Number m of short jobs.
+    xi
+        Slow-down of two jobs on a GPU.
+    size
+        Seconds of a short job; 0: 1 / m^2.
+    second
+        Seconds of the second job; 0: 0.99 times the threshold 1 / (2 xi - 2), at most 0.99.
+
+    Returns
+    -------
+    Challenge
+        The instance, and the sum of flow times of the reference schedule.
+
+    Notes
+    -----
+    With the default ``second``, the GPU is full until the second job ends, at 0.99 xi / (2 xi - 2) > 0.49 or 0.99
+    xi, so that SJF-BSBF's flow is above 0.49 m. With size 1 / m^2 the reference is below 5 for m >= 2: the short
+    jobs take 1/2 + 1/(2 m), the other two less than 3 + 2 / m. Hence the ratio is at least m / 11 for every xi.
+    The same holds for SJF-FFS, and for SJF, where the short jobs wait for 1 s.
     """
     check_legal(small >= 1, "small", small, "an integer >= 1")
     check_legal(1 <= xi < math.inf, "xi", xi, "a finite number >= 1")
@@ -239,7 +303,15 @@ def crowded(small: int = 10, xi: float = 2.0, size: float = 0.0, second: float =
 
 
 def always_shared_ratio(first: Fraction, second: Fraction, gap: Fraction = Fraction(0)) -> Fraction:
-    """SJF-FFS's exact ratio for slow-downs xi_1, xi_2 and r / R = ``gap`` >= 0; the theorem of the module."""
+    """Return SJF-FFS's exact ratio by the theorem of the module.
+
+    Parameters
+    ----------
+    first, second
+        Slow-downs xi_1 and xi_2.
+    gap
+        r / R, at least 0: the time between the releases, over what is then left of the first job.
+    """
     q = first / second
     return max(Fraction(1), (gap + 2 * first) / (gap + min(1 + 2 * q, 2 + q)))
 
@@ -257,7 +329,13 @@ def _sharing_ratio(policy: Any, run: Run) -> Fraction:
     limit="2 xi / 3",
 )
 def equal_sharers(k: int = 4) -> Instance:
-    """Two jobs of 1 s at once, xi = k: together both end at k; in turn at 1 and 2."""
+    """Build an instance of two jobs of 1 s at once, xi = k: together both end at k, in turn at 1 and 2.
+
+    Parameters
+    ----------
+    k
+        Slow-down of two jobs on a GPU, at least 2.
+    """
     check_legal(k >= 2, "k", k, "an integer >= 2")
     optimum = stating(3, "total_flow_time", "gpu-sharing", NO_GAIN)
     jobs = [Job(name, duration=1) for name in "ab"]

@@ -35,14 +35,26 @@ class SharedRun(Run):
 
 
 def sharing_metrics(schedule: SharedSchedule) -> dict[str, Any]:
-    """The metrics of a run in which two jobs may be on a GPU, named as those of `metrics`, and three more.
+    """Compute the metrics of a run in which two jobs may be on a GPU: those of `metrics`, and three more.
 
-    ``utilization`` = GPU-s with a job / (G x T), a GPU counted once however many jobs are on it, as in the busy
-    GPU-hours; what partners and restarts cost is in these, so there is no overhead. ``shared_jobs``: the share of jobs
-    that ever had a partner; ``mean_slowdown``: the mean of stay / seconds alone with the same GPUs and sub-steps;
-    ``effective_utilization``: the sum of gang x seconds alone with the whole batch / (G x T), which is what
-    `metrics` calls utilization where jobs run alone, and beyond 1 where sharing does more than G GPUs could one job at a
-    time. O(n log n + K log K).
+    Parameters
+    ----------
+    schedule
+        Schedule of the run.
+
+    Returns
+    -------
+    dict
+        ``utilization`` is GPU-seconds with a job / (G x T). A GPU counts once however many jobs are on it, as in
+        the busy GPU-hours. These include the cost of partners and restarts, so there is no overhead.
+        ``shared_jobs`` is the share of jobs that ever had a partner. ``mean_slowdown`` is the mean of stay /
+        seconds alone with the same GPUs and sub-steps. ``effective_utilization`` is the sum of gang x seconds
+        alone with the whole batch / (G x T). `metrics` calls this utilization where jobs run alone. It exceeds 1
+        where sharing does more than G GPUs could with one job at a time.
+
+    Notes
+    -----
+    Complexity: O(n log n + K log K) for K (segment, GPU) pairs.
     """
     found = metrics(schedule)
     schedule = schedule.relative
@@ -64,9 +76,21 @@ def sharing_metrics(schedule: SharedSchedule) -> dict[str, Any]:
 
 
 def rates_of(instance: Instance, name: str) -> SharingRates:
-    """What sharing costs the jobs of an instance; a warning says, once, which jobs nobody measured.
+    """Return the rates at which the jobs of an instance share GPUs.
 
-    `InputError` where the instance does not say what sharing costs; ``name``: the policy that asks.
+    A warning lists the jobs whose sharing has not been measured.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    name
+        Name of the policy, for the error.
+
+    Raises
+    ------
+    InputError
+        If the instance has no interference model.
     """
     if instance.interference is None:
         legal = "Instance(interference=...), or --interference XI|TABLE"

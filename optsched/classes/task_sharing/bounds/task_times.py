@@ -1,4 +1,4 @@
-"""What a job at the task level needs at least, of time, of GPUs and of network interfaces: the basis of the bounds there.
+"""Least time, GPUs and network interfaces that a job at the task level needs: the basis of the bounds at that level.
 
 **Model** (`optsched.problem.contention`; class ``task-sharing``): job j repeats I_j times: t_j = forward + backward seconds
 of compute on each of its n_j GPUs, a barrier, then, if its gang spans nodes, an all-reduce of M_j bytes. GPUs and
@@ -84,12 +84,21 @@ class TaskTimes:
 
 
 def task_times(instance: Instance) -> TaskTimes:
-    """What every job needs at least. O(n + K N log N) for K classes of jobs and N nodes.
+    """Compute the least time, GPUs and network interfaces that every job needs.
+
+    Parameters
+    ----------
+    instance
+        Instance whose jobs have tasks.
 
     Raises
     ------
     InputError
-        For the first job whose path is longer than times of jobs may be.
+        If a path is longer than times of jobs may be; the message reports the first such job.
+
+    Notes
+    -----
+    Complexity: O(n + K N log N) for K classes of jobs and N nodes.
     """
     spans, gpus_count, node_count = _spans(instance)
     contention = instance.contention or Contention(1.0)  # without it nobody sends
@@ -121,7 +130,15 @@ _READ = ("arrival", "iterations", "forward", "backward", "message")
 
 
 def modes_of_tasks(instance: Instance) -> Modes:
-    """Jobs with tasks that pay for GPUs and interfaces by time, in floats; a unit of work is a second of the path."""
+    """Return the modes of jobs with tasks that pay for GPUs and interfaces by time, in floats.
+
+    A unit of work is a second of the path.
+
+    Parameters
+    ----------
+    instance
+        Instance whose jobs have tasks.
+    """
     times = task_times(instance)
     compute, sent = instance.forward + instance.backward, _tail(times.gpus)
     latency = np.where(sent > 0, instance.contention.latency if instance.contention else 0.0, 0.0)
@@ -158,13 +175,31 @@ class Tasks(Relaxed):
     resources: Machines
 
     def machines(self, value: Value, rounds: int = 1) -> Iterator[Machines]:
-        """All of them, side by side; none where nobody takes anything of any."""
+        """Yield all machines at once, as one product; nothing if no job needs any of the resources.
+
+        Parameters
+        ----------
+        value
+            Not used: there is only one choice of machines.
+        rounds
+            Not used.
+        """
         if any(resource.width.any() for resource in self.resources):
             yield self.resources
 
 
 def tasks(names: tuple[str, ...], instance: Instance, schedule_class: str) -> Tasks | None:
-    """The relaxation of an instance on the resources named; None where jobs have no tasks."""
+    """Return the relaxation of an instance on some resources, or None if its jobs have no tasks.
+
+    Parameters
+    ----------
+    names
+        The resources: ``gpus``, ``links`` or both.
+    instance
+        The instance.
+    schedule_class
+        Not used: the relaxation is registered for one class.
+    """
     if not instance.at_task_level:
         return None
     times = task_times(instance)
@@ -222,7 +257,19 @@ relaxation(
     statement="a moment plus compute or bytes still to come, over all GPUs or interfaces",
 )
 def build(instance: Instance, objective: str, schedule_class: str) -> Proof | None:
-    """The better of the two resources; None where nobody computes or sends. Data: resource, least release, least tail."""
+    """Return the better proof of the two resources, or None if no job computes or sends.
+
+    The data of the certificate are the resource, the least release and the least tail.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    objective
+        Not used: the bound is registered for the makespan.
+    schedule_class
+        Not used: the bound is registered for one class.
+    """
     if not instance.at_task_level:
         return None
     times = task_times(instance)

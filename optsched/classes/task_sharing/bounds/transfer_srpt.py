@@ -43,14 +43,28 @@ class TransferBound:
         return rounded_down(self.value)
 
     def flow(self, problem: TransferProblem) -> Fraction:
-        """The bound on sum (C_j - r_j)."""
+        """Return the bound on sum (C_j - r_j), in seconds.
+
+        Parameters
+        ----------
+        problem
+            Problem that the bound is for.
+        """
         return self.value - sum(map(Fraction, problem.release.tolist()))
 
     def verify(self, problem: TransferProblem) -> None:
-        """Prove the bound again in integers, on another method than the one that found it.
+        """Re-verify the bound in integers, by another method than the one that found it.
 
-        Raises `CertificateError` (rule ``dual-feasibility``: a transfer is counted on a link that it does not use;
-        rule ``value``: the groups prove another value).
+        Parameters
+        ----------
+        problem
+            Problem that the bound is for.
+
+        Raises
+        ------
+        CertificateError
+            With the rule ``dual-feasibility`` if the number of groups is wrong or a transfer is counted on a link that
+            it does not use; with the rule ``value`` if the groups prove another value.
         """
         if len(self.group) != problem.n:
             raise CertificateError("dual-feasibility", f"{len(self.group)} groups for {problem.n} transfers")
@@ -64,7 +78,13 @@ class TransferBound:
 
 
 def srpt_per_link(problem: TransferProblem) -> TransferBound:
-    """The bound of the greedy partition, exact for the floats as given."""
+    """Compute the bound of the greedy partition, exact for the floats as given.
+
+    Parameters
+    ----------
+    problem
+        Transfers and their links.
+    """
     release, alone = problem.release.tolist(), problem.alone.tolist()
     group: list[int | None] = [None] * problem.n
     users = {link: set(problem.users(link)) for link in problem.link_numbers}

@@ -1,4 +1,4 @@
-"""Who is resident where at the task level: memory, gangs, and what can be said of a schedule without a log of its tasks.
+"""Residencies of jobs at the task level: memory, gangs, and rules for a schedule without a log of its tasks.
 
 Rules and tolerances: `task_rules`, whose judgement of tasks begins with the residencies judged here.
 """
@@ -18,13 +18,20 @@ from optsched.problem.instance import Instance
 
 
 def judge_residency(context: CheckContext) -> Violations:
-    """What can be said of a schedule at the task level without its log: necessary conditions only.
+    """Judge a schedule at the task level without its log, by necessary conditions only.
 
-    Instance, completeness, arrival, gang, type, memory at every moment, work; under rate, that a residency is long enough
-    for its iterations when no other job is there: I (t_f + t_b + (a + b M if it spans nodes)); and under capacity, that
-    the compute of the jobs that lie within an interval of time fits into it, for each GPU and each interval between a
-    placement and a completion. **It cannot show** that tasks on a GPU can be ordered around barriers and all-reduces, nor
-    that the all-reduces fit the network beside each other: a residency that passes may still be impossible. Keep the log.
+    The rules are instance, completeness, arrival, gang, type, memory at every moment, and work. The rule rate
+    requires that a residency is long enough for its iterations when no other job is there: I (t_f + t_b + (a + b M
+    if it spans nodes)). The rule capacity requires that the compute of the jobs that lie within an interval of
+    time fits into it, for each GPU and each interval between a placement and a completion.
+
+    **It cannot show** that tasks on a GPU can be ordered around barriers and all-reduces, nor that all all-reduces
+    together fit the network: a residency that passes may still be impossible. Keep the log.
+
+    Parameters
+    ----------
+    context
+        Instance and schedule to be judged.
     """
     found = Violations()
     if not has_tasks(context, found):
@@ -37,6 +44,17 @@ def judge_residency(context: CheckContext) -> Violations:
 
 
 def has_tasks(context: CheckContext, found: Violations) -> bool:
+    """Return whether the jobs of the instance have tasks; if not, add a violation of the rule instance.
+
+    An instance without jobs passes.
+
+    Parameters
+    ----------
+    context
+        Instance and schedule to be judged.
+    found
+        Violations, to which this one is added.
+    """
     if context.instance.at_task_level or not context.instance.n:
         return True
     message = "tasks of an instance whose jobs have none (expected: jobs with iterations and tasks)"
@@ -45,8 +63,11 @@ def has_tasks(context: CheckContext, found: Violations) -> bool:
 
 
 class Residency:
-    """The first segment of every job. Arrays over jobs: ``segment`` i64[n] (-1: none), ``whole`` (finite, on its number of
-    different GPUs that exist), ``spans`` (over several nodes), ``sends`` (and with a message), ``start``, ``end``.
+    """The first segment of every job, as arrays over jobs.
+
+    ``segment`` i64[n] is its row (-1: none). Masks, bool[n]: ``whole`` (finite, on the job's number of different
+    GPUs, all of which exist), ``spans`` (over several nodes), ``sends`` (spans nodes and has a message). ``start``
+    and ``end``, f64[n], are its times in seconds.
     """
 
     def __init__(self, context: CheckContext) -> None:
@@ -82,11 +103,31 @@ class Residency:
         return np.searchsorted(key, np.arange(n + 1) * nodes).astype(np.int64), key % nodes
 
     def name(self, j: int) -> str:
-        """The residency of a job in words."""
+        """Return the residency of a job in words.
+
+        Parameters
+        ----------
+        j
+            Row of the job.
+        """
         return self.context.name(int(self.segment[j]))
 
 
 def judge_residents(context: CheckContext, found: Violations) -> Residency:
+    """Judge the residencies of all jobs: gangs, one residency a job, times in order, memory.
+
+    Parameters
+    ----------
+    context
+        Instance and schedule to be judged.
+    found
+        Violations, to which those of the residencies are added.
+
+    Returns
+    -------
+    Residency
+        The first segment of every job.
+    """
     judge_gangs(context, found)
     residency = Residency(context)
     again = context.known & (residency.segment[context.document.job] != np.arange(context.document.job.size))

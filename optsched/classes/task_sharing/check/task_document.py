@@ -40,12 +40,20 @@ class TaskDocument:
 
 
 def task_document_of(schedule: TaskSchedule, instance: Instance) -> TaskDocument:
-    """The document of a schedule in memory about the jobs of ``instance``, which need not be the one it was made for.
+    """Return the document of a schedule in memory.
+
+    Parameters
+    ----------
+    schedule
+        Schedule with a log of its tasks.
+    instance
+        Instance whose jobs the document is about. The schedule may have been made for another instance: ids of
+        jobs are matched.
 
     Raises
     ------
     InputError
-        When it has no log, or its arrays do not fit together.
+        If the schedule has no log, or the arrays of the log do not fit together.
     """
     log = schedule.tasks
     if log is None:
@@ -63,7 +71,13 @@ def task_document_of(schedule: TaskSchedule, instance: Instance) -> TaskDocument
 
 
 def is_task_claim(content: bytes) -> bool:
-    """Does a Parquet file hold tasks? (False too where it is damaged.)"""
+    """Return whether a Parquet file holds tasks; False for a damaged file.
+
+    Parameters
+    ----------
+    content
+        Content of the file.
+    """
     try:
         return _TASKS_HEADER in parquet_metadata(content, "", TASKS_FORMAT)
     except InputError:
@@ -71,12 +85,21 @@ def is_task_claim(content: bytes) -> bool:
 
 
 def task_claim_of_parquet(content: bytes, instance: Instance, path: str | os.PathLike[str]) -> TaskDocument:
-    """The document of a Parquet file of tasks.
+    """Return the document of a Parquet file of tasks.
+
+    Parameters
+    ----------
+    content
+        Content of the file.
+    instance
+        Instance whose jobs the document is about.
+    path
+        Path of the file, for messages.
 
     Raises
     ------
     InputError
-        Where the file is damaged, or a field is missing or of another type than the format says.
+        If the file is damaged, or a field is missing or has another type than the format defines.
     """
     metadata, table = read_parquet(content, path, TASKS_FORMAT)
     head = parse_json(metadata.get(_TASKS_HEADER, "null").encode(), path, TASKS_FORMAT)

@@ -1,4 +1,4 @@
-"""How the referee judges schedules of jobs with tasks: task by task where there is a log, else by necessary conditions."""
+"""Judge schedules of jobs with tasks: task by task if the schedule has a log, else by necessary conditions."""
 
 from __future__ import annotations
 

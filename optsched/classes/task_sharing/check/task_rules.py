@@ -233,8 +233,10 @@ def _one_task_at_a_time(tasks: _Tasks, found: Violations) -> None:
 
 
 class _Sequence:
-    """The tasks of `_Tasks.complete` jobs by (slot, start). Arrays over them: ``row``, ``job``, ``backward``, ``transfer``,
-    and ``cell``, the number of (job, iteration) among all of these.
+    """The tasks of `_Tasks.complete` jobs by (slot, start).
+
+    Arrays over these tasks: ``row``, ``job``, ``backward``, ``transfer``, ``iteration``, and ``cell``, the number
+    of (job, iteration) among all of them.
     """
 
     def __init__(self, tasks: _Tasks) -> None:
@@ -319,7 +321,25 @@ def _bytes(tasks: _Tasks, found: Violations) -> None:
 
 
 def later(a: Floats, b: Floats, key: Ints) -> Bools:
-    """Where time a lies after time b by more than the rounding of the clock, bool[R]; forgiven once for all of a ``key``."""
+    """Return a mask of the rows where time a is after time b by more than the rounding of the clock.
+
+    The delays of the rows of a key are also added up. If the sum is beyond its tolerance, the row with the largest
+    delay is marked.
+
+    Parameters
+    ----------
+    a
+        Times that may be too late, f64[R] seconds.
+    b
+        Times that they are compared with, f64[R] seconds.
+    key
+        Key of every row, i64[R].
+
+    Returns
+    -------
+    Bools
+        The mask, bool[R].
+    """
     found = np.asarray(~(a <= b))
     rows = np.flatnonzero(found)
     found[rows] = False
@@ -330,7 +350,23 @@ def later(a: Floats, b: Floats, key: Ints) -> Bools:
 
 
 def first_beyond(key: Ints, lost: Floats, each: Floats, seconds: Floats, clock: Floats) -> Ints:
-    """Rows that lose more than ``each``, and the worst row of every key whose rows lose too much together."""
+    """Return the rows that lose more than their tolerance, and one row of every key that loses too much in sum.
+
+    The row of such a key is the one that loses most.
+
+    Parameters
+    ----------
+    key
+        Key of every row, i64[R].
+    lost
+        Seconds that every row loses, f64[R].
+    each
+        Tolerance of every row in seconds, f64[R].
+    seconds
+        Seconds of every row to which the relative tolerance of its key applies, f64[R].
+    clock
+        Absolute times of the rows, f64[R]; their rounding sets the tolerance of the clock.
+    """
     keys, group = np.unique(key, return_inverse=True)
     ulp = largest_of_jobs(group, np.spacing(clock), keys.size)
     alone, over = overspent(group, lost, each, job_tolerance(of_jobs(group, seconds, keys.size), ulp))
@@ -340,7 +376,21 @@ def first_beyond(key: Ints, lost: Floats, each: Floats, seconds: Floats, clock: 
 
 
 def last_beyond(key: Ints, shorter: Floats, need: Floats, ulp: Floats) -> Ints:
-    """The last row of every key whose rows are together too short, by more than roundings of either sign add up to."""
+    """Return the last row of every key whose rows are together too short.
+
+    Together means beyond the sum that roundings of either sign may reach.
+
+    Parameters
+    ----------
+    key
+        Key of every row, i64[R].
+    shorter
+        Amount by which every row is too short (negative: too long), f64[R].
+    need
+        Amount that every row needs, in the same unit, f64[R].
+    ulp
+        Unit in the last place of every row, in the same unit, f64[R].
+    """
     keys, group = np.unique(key, return_inverse=True)
     count, most = np.bincount(group, minlength=keys.size), largest_of_jobs(group, ulp, keys.size)
     seconds = of_jobs(group, need, keys.size)
@@ -377,10 +427,27 @@ class Gangs:
 
 
 def transferred_bytes(contention: Contention, gangs: Gangs, job: Ints, start: Floats, end: Floats) -> Floats:
-    """The integral of the rate of each of T transfers, f64[T] bytes; 0 for one that ends before its latency does.
+    """Return the bytes that each of T transfers moves: the integral of its rate, f64[T].
 
-    ``job`` i64[T], ``start`` and ``end`` f64[T] finite seconds. Complexity O(P log P + sum_j m_j L_j) for P (transfer, node)
-    pairs, m_j the nodes of job j and L_j the starts and ends in the cluster between its first and its last transfer.
+    A transfer that ends before its latency does moves 0 bytes.
+
+    Parameters
+    ----------
+    contention
+        Latency and rates of transfers.
+    gangs
+        Nodes and kinds of the jobs.
+    job
+        Job of every transfer, i64[T].
+    start
+        Start of every transfer, f64[T] finite seconds.
+    end
+        End of every transfer, f64[T] finite seconds.
+
+    Notes
+    -----
+    Complexity: O(P log P + sum_j m_j L_j) for P (transfer, node) pairs, m_j the nodes of job j and L_j the starts
+    and ends in the cluster between its first and its last transfer.
     """
     moved = np.zeros(job.size)
     begin = start + contention.latency
@@ -421,7 +488,7 @@ class _Counts:
         self._position = key % size
 
     def window(self, kind: int, node: int, low: int, high: int) -> npt.NDArray[np.int32]:
-        """How many transfers move on ``node`` in each of the intervals ``low`` .. ``high`` - 1 of the grid."""
+        """Return the number of moving transfers on ``node`` in the intervals ``low`` .. ``high`` - 1 of the grid."""
         track = kind * self._nodes + node
         a, b = int(self._bounds[track]), int(self._bounds[track + 1])
         position = self._position[a:b]

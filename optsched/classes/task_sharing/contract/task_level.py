@@ -14,7 +14,15 @@ from optsched.simulation.run import Run
 
 
 def task_rows(run: Run, time: Callable[[float], float] = float) -> Rows:
-    """Every task, sorted, to 1e-9 s."""
+    """Return every task of a run, sorted, with times to 1e-9 s.
+
+    Parameters
+    ----------
+    run
+        Run whose schedule has a log of tasks.
+    time
+        Function that is applied to every time before it is rounded.
+    """
     log: Any = getattr(run.schedule, "tasks")  # noqa: B009 - a schedule of the task level has one
     found = zip(log.job.tolist(), log.worker.tolist(), log.start.tolist(), log.end.tolist(), strict=True)
     return sorted((j, w, round(time(s), 9), round(time(e), 9)) for j, w, s, e in found)

@@ -58,11 +58,25 @@ class SharedGpus(SearchSpace):
 
     @classmethod
     def serves(cls, policy: BasePolicy) -> bool:
-        """Policies under which two jobs may be on a GPU."""
+        """Return whether two jobs may be on a GPU under the policy.
+
+        Parameters
+        ----------
+        policy
+            The policy.
+        """
         return class_of(policy).name == "gpu-sharing"
 
     def instance(self, candidate: Candidate, name: str = "") -> Instance:
-        """Job j is named ``j`` + 1."""
+        """Return the instance of a candidate; its j-th job is named by the number j, from 1.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        name
+            Name of the instance.
+        """
         jobs = [
             Job(f"{j}", arrival=arrival, gpus=gpus, duration=duration)
             for j, (duration, arrival, gpus) in enumerate(candidate.jobs, 1)
@@ -70,7 +84,30 @@ class SharedGpus(SearchSpace):
         return Instance(jobs, f"1x{self.gpus}", name, interference=Interference(self.xi))
 
     def reached(self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool) -> float:
-        """A sum of completion or of flow times."""
+        """Return a sum of completion times or of flow times that some schedule reaches.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        instance
+            Its instance.
+        objective
+            ``total_completion_time`` or ``total_flow_time``.
+        preemptive
+            Not used: the schedules may always preempt.
+
+        Returns
+        -------
+        float
+            The sum in seconds: the optimum in closed form for two jobs that cannot run apart, else the better of SRPT
+            and of the best starts at events that a limited search finds.
+
+        Raises
+        ------
+        InputError
+            If the objective is another one.
+        """
         if objective not in SUMS:
             raise InputError("not of jobs that share", field="objective", value=objective, legal=" or ".join(SUMS))
         before = float(instance.arrival.sum()) if objective == "total_flow_time" else 0.0
@@ -80,8 +117,25 @@ class SharedGpus(SearchSpace):
         return min(starts, simulate(instance, "srtf").value(objective))
 
     def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
-        """By the linear programs of all orders of events, where every two jobs meet; a schedule is the better of the run of
-        SRPT and of starts at events.
+        """Prove the optimum of an instance by the linear programs of all orders of events.
+
+        The proof needs jobs of which every two meet, and at most `MOST_PROVED` of them. The schedule is the better of
+        the run of SRPT and of starts at events.
+
+        Parameters
+        ----------
+        instance
+            The instance.
+        objective
+            Objective of the value that a schedule reaches.
+        deadline
+            No proof begins after it.
+
+        Returns
+        -------
+        tuple
+            The instance, which states its optimum if it is proved, and a value that a schedule certainly reaches (a
+            fraction), or None.
         """
         schedules = [refereed(instance, specify("srtf")).schedule]
         found = sharing_optimum(instance, node_limit=WITNESS_NODES).schedule
