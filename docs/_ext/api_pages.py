@@ -48,8 +48,8 @@ TASKS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     ),
     "compare": (
         "Compare",
-        "Compare policies with bounds, and run many cells at once",
-        "compare evaluate Report sweep",
+        "Compare policies with bounds on one instance or a suite, under growing prediction errors, and run many cells at once",
+        "compare evaluate Report ratios RatioTable robustness_curves Robustness sweep",
         (),
     ),
     "policy": (
