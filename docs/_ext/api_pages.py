@@ -48,7 +48,7 @@ TASKS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     ),
     "compare": (
         "Compare",
-        "Compare policies with bounds on one instance or a suite, under growing prediction errors, and run many cells at once",
+        "Compare policies with bounds, on an instance or a suite, and run many cells at once",
         "compare evaluate Report ratios RatioTable robustness_curves Robustness sweep",
         (),
     ),
