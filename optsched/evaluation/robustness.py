@@ -184,6 +184,12 @@ def robustness_curves(
     InputError
         A policy takes no predictor or names its own, an error or the number of draws is invalid, or
         `optsched.ratios` refuses an argument.
+
+    Examples
+    --------
+    >>> import optsched as osd
+    >>> osd.robustness_curves("rigid-06-1", ["spjf"], errors=(1.0, 2.0), draws=2).draws
+    2
     """
     check_legal(draws >= 1, "draws", draws, "an integer >= 1")
     asked = [specify(policy) for policy in several(assisted() if policies is None else policies)]

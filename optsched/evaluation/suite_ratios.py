@@ -228,6 +228,12 @@ def ratios(
         policy.
     SimulationError
         The referee rejects a schedule.
+
+    Examples
+    --------
+    >>> import optsched as osd
+    >>> osd.ratios("rigid-small", ["fifo", "srtf"], objective="total_flow_time")
+    RatioTable(rigid-small, worst ratio: fifo 1.538, srtf 1.396)
     """
     where = over if isinstance(over, Suite) else suite(over)
     specifications = [specify(specification) for specification in several(policies)]

@@ -137,7 +137,7 @@ def load(
     >>> osd.load("cluster-week", limit=100, cluster="4x8")
     Instance('cluster-week', 100 jobs, 4x8)
     >>> with open("log.csv", "w") as log:
-    ...     _ = log.write("submitted,gpus,seconds\\n0,4,60\\n5,1,30\\n")
+    ...     _ = log.write("submitted,gpus,seconds\n0,4,60\n5,1,30\n")
     >>> osd.load("csv:log.csv", cluster="1x4", columns={"arrival": "submitted", "gpus": "gpus", "duration": "seconds"}).ids
     ('1', '2')
     """

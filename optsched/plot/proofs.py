@@ -130,7 +130,7 @@ def prices(
     >>> small = osd.generate("hetero-small", seed=3, jobs=6, cluster="1x2:V100+1x2:K80", span=0.3)
     >>> run, best = osd.simulate(small, "hadar:round=4"), osd.solve_program(small, "hadar-primal:rounds=6,round=4")
     >>> [axes.get_ylabel() for axes in osd.plot.prices(run, best).axes]
-    ['price of a GPU\\nhadar', 'GPUs sold\\nhadar', 'price of a GPU\\nhadar-primal']
+    ['price of a GPU\nhadar', 'GPUs sold\nhadar', 'price of a GPU\nhadar-primal']
     """
     panels = [panel for each in (what, *more) for panel in _panels(each, round)]
     seconds = next((panel.seconds for panel in panels if panel.seconds), 0.0)

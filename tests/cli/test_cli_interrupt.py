@@ -170,7 +170,7 @@ def test_a_search_that_is_ended_late_still_answers_in_json() -> None:
     )
     done = patched(code, "attack", "sjf", "--budget", 5, "--json")  # start-up included
     assert done.returncode == 0
-    assert "sjf: 1.5 times what another schedule reaches" in done.stderr
+    assert "sjf: 1.5 times the value of another schedule" in done.stderr
     found = json.loads(done.stdout)
     assert (found["policy"], found["ratio"], found["ratio_to"]) == ("sjf", 1.5, None)
     assert len(found["instance"]["jobs"]) == 10

@@ -113,8 +113,8 @@ def test_models_that_nobody_measured_are_named_once(two: Path, command: Any) -> 
 
 def test_a_report_says_where_its_interference_comes_from(two: Path, command: Any) -> None:
     for xi, told in [
-        ("1.25", "interference: beside another job on its GPUs a job runs 1.25 x as long"),
-        ("p100", "26 kinds of jobs, 2 for others (stanford-futuredata/gavel (MIT), co-located on one P100)"),
+        ("1.25", "interference: a job that shares a GPU with another one runs 1.25 x as long"),
+        ("p100", "26 kinds of jobs; 2 for others (stanford-futuredata/gavel (MIT), co-located on one P100)"),
     ]:
         assert told in command("run", two, "-p", "fifo", "--interference", xi).words
     assert "interference" not in command("run", two, "-p", "fifo").shown
