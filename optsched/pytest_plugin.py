@@ -53,7 +53,13 @@ def _file(*suffixes: str) -> Callable[[str], Path]:
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Options ``--ratio-...``; the places of files are set once for a project."""
+    """Add the options ``--ratio-...`` and the settings for the places of files, which are set once for a project.
+
+    Parameters
+    ----------
+    parser
+        Parser of pytest's options.
+    """
     group = parser.getgroup("competitive ratio", "competitive ratios (optsched)")
     group.addoption(
         "--ratio-update",
@@ -100,17 +106,29 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Somebody collects what the tests of this session measure."""
+    """Register the object that collects the measurements of this session's tests.
+
+    Parameters
+    ----------
+    config
+        Configuration of the session.
+    """
     config.pluginmanager.register(_Session(config), "optsched-ratios")
 
 
 @pytest.fixture
 def competitive_ratio(request: pytest.FixtureRequest) -> Callable[..., GuardedRatio]:
-    """``competitive_ratio(scheduler, suite=..., objective=None)``: its ratios over a suite, to be asked about.
+    """Return ``competitive_ratio(scheduler, suite=..., objective=None)``, which measures ratios over a suite.
 
-    ``.at_most(2.0)``, ``.keeps_guarantee()``, ``.no_worse_than_baseline()`` can be chained; a test that asks nothing fails.
-    A scheduler is a policy (text or an object), a function from an instance to a schedule, or a command line as a list of
-    words; see `optsched.regression.guarded_subject.guarded_subject` and `optsched.regression.guard.guarded`.
+    Chain ``.at_most(2.0)``, ``.keeps_guarantee()`` and ``.no_worse_than_baseline()`` on the result. A test that
+    checks nothing fails. A scheduler is a policy (text or an object), a function from an instance to a schedule,
+    or a command line as a list of words; see `optsched.regression.guarded_subject.guarded_subject` and
+    `optsched.regression.guard.guarded`.
+
+    Parameters
+    ----------
+    request
+        Request of the fixture, from pytest.
     """
     from optsched.regression.guard import guarded
     from optsched.regression.guarded_subject import guarded_subject
@@ -170,7 +188,13 @@ def _near(path: Path) -> Path:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """A test that measures and asks nothing would pass whatever the ratio is: it fails."""
+    """Fail a test that measures a ratio and checks nothing: it would pass whatever the ratio is.
+
+    Parameters
+    ----------
+    item
+        The test.
+    """
     result = yield
     measured = item.stash.get(_measured, [])
     for each in measured:
@@ -190,7 +214,15 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """What a test measured goes with its report, also to another process, and into a JUnit file."""
+    """Attach the measurements of a test to its report, also for another process, and to a JUnit file.
+
+    Parameters
+    ----------
+    item
+        The test.
+    call
+        The phase of the test that the report is about.
+    """
     measured = item.stash.get(_measured, None)
     # What was measured when a test was set up is asked about when it is called.
     if measured is None or call.when == "teardown" or (call.when == "setup" and not call.excinfo):
@@ -205,7 +237,7 @@ def pytest_runtest_makereport(
 
 
 class _Session:
-    """What arrives with the reports of all processes; it is shown and written at the end."""
+    """Collector of the measurements in the reports of all processes; it shows and writes them at the end."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
@@ -233,7 +265,7 @@ class _Session:
     def pytest_make_collect_report(
         self, collector: pytest.Collector
     ) -> Generator[None, pytest.CollectReport, pytest.CollectReport]:
-        """What is there, before other plugins leave something out."""
+        """Record the collected tests before other plugins leave some out."""
         report = yield
         if self.collected is not None and report.passed:
             self.collected.add(collector.nodeid, [each.nodeid for each in report.result or ()])

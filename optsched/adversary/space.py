@@ -47,11 +47,26 @@ class Quantity:
     tied: bool = False
 
     def within(self, value: int) -> int:
-        """The nearest legal value."""
+        """Return the nearest legal value.
+
+        Parameters
+        ----------
+        value
+            Any integer.
+        """
         return min(max(value, self.least), self.most)
 
     def drawn(self, rng: random.Random) -> int:
-        """A random value; small ones are as likely as large ones: uniform on a logarithmic scale, in one case of four."""
+        """Return a random value.
+
+        Three times out of four it is uniform; otherwise it is uniform on a logarithmic scale, so that small values
+        occur often.
+
+        Parameters
+        ----------
+        rng
+            Random number generator.
+        """
         if rng.random() < 0.75:
             return rng.randint(self.least, self.most)
         span = self.most - self.least + 1
@@ -70,12 +85,30 @@ class Candidate(NamedTuple):
         return sum(map(sum, self.jobs)) + sum(self.shared)
 
     def instead(self, j: int, *rows: Row) -> Candidate:
-        """These rows in the place of job ``j``; none: without it."""
+        """Return the candidate with other rows in the place of a job.
+
+        Parameters
+        ----------
+        j
+            Row of the job that is replaced.
+        *rows
+            Rows in its place; without any, the job is removed.
+        """
         return self._replace(jobs=(*self.jobs[:j], *rows, *self.jobs[j + 1 :]))
 
 
 def put(row: Row, c: int, value: int) -> Row:
-    """The row with ``value`` in column ``c``."""
+    """Return the row with ``value`` in column ``c``.
+
+    Parameters
+    ----------
+    row
+        The row.
+    c
+        The column.
+    value
+        The new number.
+    """
     return (*row[:c], value, *row[c + 1 :])
 
 
@@ -120,30 +153,69 @@ class SearchSpace(ABC):
 
     @property
     def shared(self) -> tuple[Quantity, ...]:
-        """What all jobs share."""
+        """Quantities that all jobs share."""
         return ()
 
     @classmethod
     @abstractmethod
     def serves(cls, policy: BasePolicy) -> bool:
-        """Is it the kind to search where a policy is given and no kind?"""
+        """Return whether this kind may be searched for a policy; the first kind that may is the default.
+
+        Parameters
+        ----------
+        policy
+            The policy.
+        """
 
     @abstractmethod
     def instance(self, candidate: Candidate, name: str = "") -> Instance:
-        """What a candidate means."""
+        """Return the instance of a candidate.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        name
+            Name of the instance.
+        """
 
     @abstractmethod
     def reached(self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool) -> float:
-        """The value of a good schedule of the class that the policy's own belongs to; the optimum wherever that is cheap.
+        """Return the value of a good schedule of the class that the policy's own schedules belong to.
 
-        ``preemptive``: such schedules may preempt.
+        It is the optimum wherever that is cheap.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        instance
+            Its instance.
+        objective
+            Name of the objective.
+        preemptive
+            Whether schedules of the class may preempt.
         """
 
     def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
-        """The instance, stating its optimum where that can be proved (`optsched.guarantees.optimum.proved_here`) before the
-        ``deadline``; and a value, in fractions, that a schedule certainly reaches, or None.
+        """Prove the optimum of an instance, if possible.
 
-        Here by `optsched.solve`, among schedules without preemption.
+        This implementation uses `optsched.solve`, among schedules without preemption.
+
+        Parameters
+        ----------
+        instance
+            The instance.
+        objective
+            Name of the objective.
+        deadline
+            Time at which the proof ends; it has at least `LEAST` and at most `SECONDS` seconds.
+
+        Returns
+        -------
+        tuple
+            The instance, which states its optimum if it is proved (`optsched.guarantees.optimum.proved_here`), and a
+            value that a schedule certainly reaches (a fraction), or None.
         """
         best = solve(instance, objective, time_limit=max(min(SECONDS, deadline.left), LEAST))
         found = best.schedule
@@ -155,7 +227,7 @@ class SearchSpace(ABC):
 
     @property
     def text(self) -> str:
-        """How it is written, ``NAME:key=value,...``, without what every space of the name has."""
+        """The space as text, ``NAME:key=value,...``, without parameters at their defaults."""
         name = next(name for name, kind in SPACES.items() if kind is type(self))
         values = {
             each.name: getattr(self, each.name) for each in fields(self) if getattr(self, each.name) != each.default
@@ -164,20 +236,46 @@ class SearchSpace(ABC):
         return f"{name}:{given}" if given else name
 
     def specification(self, policy: Specification, candidate: Candidate) -> Specification:
-        """The policy to run: the one that is attacked, or what the shared numbers make of it."""
+        """Return the policy to run: the one that is attacked, or a variant of it that the shared numbers define.
+
+        Parameters
+        ----------
+        policy
+            The policy that is attacked.
+        candidate
+            The candidate with the shared numbers.
+        """
         return policy
 
     def drawn(self, rng: random.Random) -> Candidate:
-        """A random candidate."""
+        """Return a random candidate.
+
+        Parameters
+        ----------
+        rng
+            Random number generator.
+        """
         rows = tuple(self.row(rng) for _ in range(rng.randint(2, self.jobs)))
         return self.normal(Candidate(rows, tuple(each.drawn(rng) for each in self.shared)))
 
     def row(self, rng: random.Random) -> tuple[int, ...]:
-        """A random job."""
+        """Return a random job.
+
+        Parameters
+        ----------
+        rng
+            Random number generator.
+        """
         return tuple(each.drawn(rng) for each in self.quantities)
 
     def normal(self, candidate: Candidate) -> Candidate:
-        """The same with its origin at 0."""
+        """Return the candidate with every origin shifted to 0.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        """
         rows = candidate.jobs
         for c, each in enumerate(self.quantities):
             first = min((row[c] for row in rows), default=0) if each.origin else 0
@@ -186,7 +284,13 @@ class SearchSpace(ABC):
         return Candidate(rows, candidate.shared)
 
     def legal(self, candidate: Candidate) -> bool:
-        """Are there neither too few nor too many jobs, and is every number within its limits?"""
+        """Return whether the number of jobs and every number are within their limits.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        """
         return 1 <= len(candidate.jobs) <= self.jobs and all(
             each.least <= value <= each.most
             for row, quantities in (
@@ -201,9 +305,22 @@ SPACES: Registry[type[SearchSpace]] = Registry("space", package="optsched.advers
 
 
 def space_of(policy: BasePolicy, text: str = "", **usual: int | bool | None) -> SearchSpace:
-    """The kind that ``text`` names, ``NAME[:key=value,...]``, or the one for a policy; ``usual``: what it does not say.
+    """Return the space that a text names, or the default space of a policy.
 
-    Raises `InputError` for an unknown name or parameter, and where no kind is for the policy.
+    Parameters
+    ----------
+    policy
+        Policy to be attacked.
+    text
+        ``NAME[:key=value,...]``; without a name, the default space of the policy.
+    **usual
+        Parameters that hold unless the text gives them; None: not given.
+
+    Raises
+    ------
+    InputError
+        If the name or a parameter is unknown or the space does not serve the policy; without a name, if no space
+        serves it.
     """
     head, _, rest = text.partition(":")
     name = head.strip() or _usual(policy)
@@ -224,9 +341,18 @@ def _usual(policy: BasePolicy) -> str:
 
 
 def branched(instance: Instance, objective: str, modes: Modes) -> float:
-    """The best value without preemption that `NODES` nodes find; the optimum where the search ends before.
+    """Return the best value without preemption that `NODES` nodes of branch and bound find.
 
-    Every job has at least one mode.
+    It is the optimum if the search ends before.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    objective
+        Name of the objective.
+    modes
+        Modes of every job, at least one each: (GPUs held of every node, seconds).
     """
     flat = [mode for own in modes for mode in own]
     problem = problem_of(

@@ -91,7 +91,20 @@ def recipes() -> Iterator[Planned]:
 
 
 def prove(asked: Planned, instance: Instance) -> BestKnown:
-    """The best that the methods and policies of the suite find and prove; `OptschedError` when methods disagree."""
+    """Return the best that the methods and policies of the suite find and prove.
+
+    Parameters
+    ----------
+    asked
+        Entry of the instance, and the methods and policies to use.
+    instance
+        The instance.
+
+    Raises
+    ------
+    OptschedError
+        If methods disagree.
+    """
     found, wanted = BestKnown(asked.entry, instance), asked.entry.schedule_class
     goal, optima = found.goal.name, dict[str, Fraction | None]()
     for method in asked.methods:
@@ -125,7 +138,17 @@ def prove(asked: Planned, instance: Instance) -> BestKnown:
 
 
 def prove_all(every: Sequence[Planned], work: Path) -> None:
-    """Prove every instance that has no result in the working folder; what has one is left alone."""
+    """Prove every instance that has no result in the working folder.
+
+    A result for the same digest of the instance stays unchanged.
+
+    Parameters
+    ----------
+    every
+        Instances to prove.
+    work
+        Working folder; it is created if it is missing.
+    """
     work.mkdir(parents=True, exist_ok=True)
     with bars() as shown:
         step = shown.step("proving")
@@ -146,7 +169,18 @@ def _result(file: Path) -> LibraryEntry:
 
 
 def check(each: LibraryEntry) -> BestKnown:
-    """Make the instance, referee and verify what the library has of it; raises where the index says anything else."""
+    """Make the instance again, and referee and verify the results that the library stores for it.
+
+    Parameters
+    ----------
+    each
+        Entry of the index.
+
+    Raises
+    ------
+    OptschedError
+        If the files and the index differ.
+    """
     found = in_library(each, load(each.name))
     if found.row(each.seconds or 0.0) != each:
         raise OptschedError(f"{each.name}: the index says {each}, the files {found.row(each.seconds or 0.0)}")
@@ -154,9 +188,25 @@ def check(each: LibraryEntry) -> BestKnown:
 
 
 def assemble(every: Iterable[Planned], work: Path, folder: Path, suite: str | None = None) -> list[LibraryEntry]:
-    """Join results and what the library has, each refereed and verified, the better of both; write index and archives.
+    """Join the results with those of the library, each refereed and verified, and write the index and the archives.
 
-    Of other suites than ``suite`` (None: of none) rows and archives stay as they are.
+    The better of both is kept.
+
+    Parameters
+    ----------
+    every
+        Instances of the library.
+    work
+        Working folder with the results.
+    folder
+        Folder of the library, in which the index and the archives are written.
+    suite
+        Only this suite changes: rows and archives of other suites stay as they are. None: all suites.
+
+    Returns
+    -------
+    list
+        Rows of the index.
     """
     known = {each.name: each for each in entries()}
     rows, archives = list[LibraryEntry](), dict[str, dict[str, bytes]]()
@@ -199,7 +249,20 @@ def _store(instance: Instance, each: LibraryEntry, folder: Path) -> None:
 
 
 def accept(file: Path, folder: Path) -> str:
-    """Take a submission that improves the library into its archive and index; its verdict. `InputError` for any other."""
+    """Take a submission that improves the library into its archive and index, and return the verdict.
+
+    Parameters
+    ----------
+    file
+        A schedule or certificate.
+    folder
+        Folder of the library.
+
+    Raises
+    ------
+    InputError
+        If the submission breaks a rule or does not improve the library.
+    """
     found = check_submission(file)
     if found.violations or not found.improves:
         why = "; ".join(f"{each.rule}: {each.message}" for each in found.violations[:1]) or found.verdict

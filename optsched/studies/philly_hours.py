@@ -41,7 +41,26 @@ def philly_file() -> Path | None:
 
 
 def philly_hours(seed: int, *, jobs: int, classes: str, cluster: str = CLUSTER, hours: float = 8.0) -> Instance:
-    """The instance of a seed; `InputError` where there is no file, or no such block with so many jobs."""
+    """Return the instance of a seed.
+
+    Parameters
+    ----------
+    seed
+        Rank of the block among the busiest, from 1; also the seed of the random draws.
+    jobs
+        Number of jobs.
+    classes
+        ``philly``: the jobs as submitted; ``even``: drawn from all jobs of the file, a quarter of each size class.
+    cluster
+        Cluster in text form.
+    hours
+        Length of a block in hours.
+
+    Raises
+    ------
+    InputError
+        If the file is missing, or no such block has that number of jobs.
+    """
     path = philly_file()
     if path is None:
         raise InputError("no file", file=FILE, legal="OPTSCHED_DATA names the folder of public traces")

@@ -73,7 +73,18 @@ class Study:
 
     @classmethod
     def read(cls, file: str | os.PathLike[str]) -> Study:
-        """The study of a TOML file. `InputError` where it is none."""
+        """Read the study of a TOML file.
+
+        Parameters
+        ----------
+        file
+            Path of the file.
+
+        Raises
+        ------
+        InputError
+            If the file is not a study.
+        """
         document = read_toml(file)
         missing = [key for key in ("summary", "experiment") if key not in document]
         if missing:
@@ -82,20 +93,48 @@ class Study:
 
     @classmethod
     def named(cls, name: str) -> Study:
-        """The study of a name, or that of a file ``.toml``; `InputError` where there is none."""
+        """Return the study with a name, or the study of a ``.toml`` file.
+
+        Parameters
+        ----------
+        name
+            Name of a study, or path of a file that ends with ``.toml``.
+
+        Raises
+        ------
+        InputError
+            If no such study exists.
+        """
         return cls.read(name) if name.endswith(".toml") else STUDIES.get(name)
 
     @property
     def summary(self) -> str:
-        """What it is about."""
+        """Summary of the study."""
         return str(self.document["summary"])
 
     def seeds(self, small: bool = False) -> int:
-        """How many workloads of every kind are usual."""
+        """Return the usual number of workloads of every kind.
+
+        Parameters
+        ----------
+        small
+            Whether the study runs in its small size.
+        """
         return int((self.document.get("small", {}) if small else {}).get("seeds", self.document.get("seeds", 5)))
 
     def sized(self, small: bool) -> dict[str, Any]:
-        """The document of a size, with its words in their places. The small one never reads a trace."""
+        """Return the document of a size, with its words substituted; the small one never reads a trace.
+
+        Parameters
+        ----------
+        small
+            Whether the study runs in its small size.
+
+        Raises
+        ------
+        InputError
+            If the document uses a word that it does not define.
+        """
         document = dict(self.document)
         if small:
             document = _over(document, document.get("small", {}))
@@ -107,19 +146,41 @@ class Study:
             raise InputError("is not there", file=self.name, field="words", value=error.args[0]) from None
 
     def reads_trace(self, small: bool = False) -> bool:
-        """Is there a trace that its workloads come from, and the file of it under ``OPTSCHED_DATA``?"""
+        """Return whether the workloads come from a trace whose file is under ``OPTSCHED_DATA``.
+
+        Parameters
+        ----------
+        small
+            Whether the study runs in its small size, which never reads a trace.
+        """
         if small or "trace" not in self.document:
             return False
         return Path(os.environ.get("OPTSCHED_DATA", ""), self.document["trace"]["file"]).is_file()
 
     def on_trace(self, read: bool) -> Study:
-        """The same study with workloads from its trace, or with generated ones, wherever the file of the trace is."""
+        """Return the study with a fixed source of workloads, whether or not the file of the trace exists.
+
+        Parameters
+        ----------
+        read
+            True: workloads from the trace; False: generated workloads.
+        """
         document = _over(self.document, self.document.get("trace", {})) if read else dict(self.document)
         document.pop("trace", None)
         return Study(self.name, document)
 
     def declare(self, small: bool = False, seeds: int | None = None) -> tuple[Experiment, ...]:
-        """The experiments of a size. Numbers of seeds of their own are for the full one, unless ``seeds`` says how many."""
+        """Return the experiments of a size.
+
+        An experiment's own number of seeds applies only to the full size, and only if ``seeds`` is None.
+
+        Parameters
+        ----------
+        small
+            Whether the study runs in its small size.
+        seeds
+            Number of seeds of all experiments; None: the usual ones.
+        """
         document, size = self.sized(small), "small" if small else "full"
         tables = document["experiment"].items()
         made = [_declared(self.name, document, name) for name, own in tables if own.get("only", size) == size]
@@ -136,11 +197,32 @@ class Study:
         workers: int | None = None,
         heard: Heard | None = None,
     ) -> Reproduction:
-        """Run what is left of all experiments on the seeds 1..``seeds`` (default: the usual number, or the experiment's).
+        """Run all cells that are not in the store yet, of all experiments.
 
-        The same numbers whenever, on whichever backend and on however many ``workers``: the parameters are those of
-        `optsched.sweeps.run_sweep.sweep`. Without a ``store`` nothing is kept. Raises `InputError` unless ``seeds`` and
-        ``workers`` are at least 1, and where a policy or a recipe is wrong, before anything runs.
+        The numbers depend neither on the time, nor on the backend, nor on the number of workers.
+
+        Parameters
+        ----------
+        seeds
+            Run the seeds 1..``seeds``; None: the usual number, or the experiment's own.
+        small
+            Whether the study runs in its small size.
+        store
+            File of the results; without it, nothing is kept.
+        backend
+            ``loky``, ``dask`` or ``ray``, as in `optsched.sweeps.run_sweep.sweep`.
+        address
+            Address of a running cluster of Dask or Ray.
+        workers
+            Number of processes.
+        heard
+            Function called with (result, settled cells, all cells) after each cell.
+
+        Raises
+        ------
+        InputError
+            If ``seeds`` or ``workers`` is below 1, or a policy or a recipe is wrong; it is raised before anything
+            runs.
         """
         experiments, named = self.declare(small, seeds), self.seeds_named(seeds, small)
         numbers = run_all(
@@ -149,18 +231,56 @@ class Study:
         return Reproduction(self, small, named, outcomes(experiments, named, numbers))
 
     def seeds_named(self, seeds: int | None, small: bool = False) -> tuple[int, ...]:
-        """1..``seeds``, or the usual ones; `InputError` for none."""
+        """Return the seeds 1..``seeds``, or the usual ones.
+
+        Parameters
+        ----------
+        seeds
+            Number of seeds; None: the usual number.
+        small
+            Whether the study runs in its small size.
+
+        Raises
+        ------
+        InputError
+            If the number is below 1.
+        """
         check_legal(seeds is None or seeds >= 1, "seeds", seeds, "an integer >= 1")
         return tuple(range(1, (self.seeds(small) if seeds is None else seeds) + 1))
 
     def so_far(self, store: str | os.PathLike[str], seeds: int | None = None, *, small: bool = False) -> Reproduction:
-        """The experiments of which every cell is in a store."""
+        """Return the outcomes of the experiments of which every cell is in a store.
+
+        Parameters
+        ----------
+        store
+            File of the results.
+        seeds
+            Number of seeds; None: the usual number.
+        small
+            Whether the study runs in its small size.
+        """
         experiments, named = self.declare(small, seeds), self.seeds_named(seeds, small)
         made = outcomes(experiments, named, _numbers(store, cells(experiments, named)))
         return Reproduction(self, small, named, tuple(each for each in made if each.complete))
 
     def cost(self, store: str | os.PathLike[str], seeds: int | None = None, *, small: bool = False) -> Cost:
-        """What `run` will cost, as it was measured when the study was written."""
+        """Estimate the cost of `run` from the CPU seconds that the study states for each experiment.
+
+        Parameters
+        ----------
+        store
+            File of the results; cells in it cost nothing. The cells of the study are entered there.
+        seeds
+            Number of seeds; None: the usual number.
+        small
+            Whether the study runs in its small size.
+
+        Returns
+        -------
+        Cost
+            The number of cells, the number of those still to run, and their CPU seconds.
+        """
         every = cells(self.declare(small, seeds), self.seeds_named(seeds, small))
         with Store(store) as kept:
             left = {cell.key for cell in kept.enter(Grid(self.name, tuple(every)))}
@@ -180,7 +300,7 @@ class Reproduction:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What a reader needs to get the same numbers."""
+        """Settings that a reader needs to get the same numbers."""
         return {
             "size": "small" if self.small else "default",
             "seeds": list(self.seeds),
@@ -196,11 +316,17 @@ class Reproduction:
 
     @property
     def claims(self) -> list[Claim]:
-        """What was claimed, measured, and why."""
+        """Claims of the study: the published statement, the measurement and the explanation."""
         return claims(self.study.sized(self.small).get("claim", []), self.outcomes)
 
     def write(self, folder: Path) -> list[Path]:
-        """Draw the figures into a folder, and write the claims there, ``claims.md``; the files."""
+        """Draw the figures into a folder, write the claims there as ``claims.md``, and return the files.
+
+        Parameters
+        ----------
+        folder
+            The folder.
+        """
         from optsched.studies.figures import draw  # slow to import
 
         page = folder / "claims.md"
@@ -227,9 +353,18 @@ class Reproduction:
 def run_all(
     experiments: Iterable[Experiment], seeds: Iterable[int], *, store: str | os.PathLike[str] | None = None, **how: Any
 ) -> Numbers:
-    """All numbers of experiments, over ``seeds`` where one has no number of its own.
+    """Run all cells of experiments and return their numbers.
 
-    ``how`` are the parameters of `optsched.sweeps.run_sweep.sweep`. Without a ``store`` nothing is kept.
+    Parameters
+    ----------
+    experiments
+        The experiments.
+    seeds
+        Seeds of the experiments without a number of their own.
+    store
+        File of the results; without it, nothing is kept.
+    **how
+        Parameters of `optsched.sweeps.run_sweep.sweep`.
     """
     asked = cells(experiments, seeds)
     for policy in {cell.policy for cell in asked}:
@@ -243,7 +378,17 @@ def run_all(
 
 
 def cells(experiments: Iterable[Experiment], seeds: Iterable[int]) -> dict[Cell, str]:
-    """Every cell once, with the first experiment that asks for it; those of a workload together, the largest first."""
+    """Return every cell once, with the first experiment that uses it.
+
+    Cells of a workload come together. Workloads come in descending order of jobs times cells.
+
+    Parameters
+    ----------
+    experiments
+        The experiments.
+    seeds
+        Seeds of the experiments without a number of their own.
+    """
     usual, found = tuple(seeds), dict[Cell, str]()
     for each in experiments:
         for column in each.columns:
@@ -263,7 +408,17 @@ def cells(experiments: Iterable[Experiment], seeds: Iterable[int]) -> dict[Cell,
 
 
 def outcomes(experiments: Iterable[Experiment], seeds: tuple[int, ...], numbers: Numbers) -> tuple[RunOutcome, ...]:
-    """The tables with their numbers."""
+    """Return the tables of experiments with their numbers.
+
+    Parameters
+    ----------
+    experiments
+        The experiments.
+    seeds
+        Seeds of the experiments without a number of their own.
+    numbers
+        Numbers of the cells.
+    """
     return tuple(RunOutcome(each, each.seeds_of(seeds), numbers) for each in experiments)
 
 

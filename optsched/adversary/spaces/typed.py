@@ -51,11 +51,27 @@ class Typed(SearchSpace):
 
     @classmethod
     def serves(cls, policy: BasePolicy) -> bool:
-        """Policies that name the nodes of a gang."""
+        """Return whether the policy names the nodes of whole gangs.
+
+        Parameters
+        ----------
+        policy
+            The policy.
+        """
         return names_nodes(policy) and class_of(policy).keeps_gangs
 
     def instance(self, candidate: Candidate, name: str = "") -> Instance:
-        """Job j is named ``j`` + 1, and its speeds are those of the job type ``job-``j."""
+        """Return the instance of a candidate; its j-th job is named by the number j, from 1.
+
+        The speeds of the job are those of the profile ``job-``j.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        name
+            Name of the instance.
+        """
         jobs, entries = [], {}
         for j, (work, weight, arrival, gpus, *speeds) in enumerate(candidate.jobs, 1):
             jobs.append(
@@ -75,7 +91,19 @@ class Typed(SearchSpace):
         return Instance(jobs, cluster, name, throughputs=Throughputs(entries))
 
     def reached(self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool) -> float:
-        """Every job on one type from its start to its end."""
+        """Return the best value found for schedules in which every job is on one type from its start to its end.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        instance
+            Its instance.
+        objective
+            Name of the objective.
+        preemptive
+            Whether the run of ``srtf`` is also considered.
+        """
         best = branched(instance, objective, _modes(candidate))
         if preemptive:
             best = min(best, simulate(instance, "srtf").value(objective))

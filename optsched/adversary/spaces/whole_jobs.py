@@ -41,11 +41,25 @@ class WholeJobs(SearchSpace):
 
     @classmethod
     def serves(cls, policy: BasePolicy) -> bool:
-        """Policies that give whole gangs to whole jobs."""
+        """Return whether the policy gives whole gangs to whole jobs.
+
+        Parameters
+        ----------
+        policy
+            The policy.
+        """
         return class_of(policy).keeps_gangs
 
     def instance(self, candidate: Candidate, name: str = "") -> Instance:
-        """Job j is named ``j`` + 1."""
+        """Return the instance of a candidate; its j-th job is named by the number j, from 1.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        name
+            Name of the instance.
+        """
         jobs = [
             Job(f"{j}", arrival=arrival, gpus=gpus, duration=duration, weight=weight)
             for j, (duration, weight, arrival, gpus) in enumerate(candidate.jobs, 1)
@@ -53,7 +67,19 @@ class WholeJobs(SearchSpace):
         return Instance(jobs, f"1x{self.gpus}", name)
 
     def reached(self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool) -> float:
-        """The optimum without preemption, or close to it."""
+        """Return the optimum without preemption, or the best value that a limited search finds.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        instance
+            Its instance.
+        objective
+            Name of the objective.
+        preemptive
+            Whether the run of ``srtf`` is also considered.
+        """
         columns = instance.gpus.tolist(), instance.duration.tolist()
         modes: Modes = [[((gpus,), seconds)] for gpus, seconds in zip(*columns, strict=True)]
         best = float(self._machines(candidate, objective) or branched(instance, objective, modes))
@@ -92,10 +118,26 @@ class PredictedJobs(WholeJobs):
 
     @classmethod
     def serves(cls, policy: BasePolicy) -> bool:
-        """Policies that say ``predictor=noisy/...``."""
+        """Return whether the policy gives whole gangs to whole jobs and has the predictor ``noisy``.
+
+        Parameters
+        ----------
+        policy
+            The policy.
+        """
         return super().serves(policy) and str(getattr(policy, "predictor", "")).startswith("noisy")
 
     def specification(self, policy: Specification, candidate: Candidate) -> Specification:
-        """With the seed of the candidate; a policy without ``noisy`` in its text stays as it is."""
+        """Return the policy with the seed of the candidate.
+
+        A policy without ``predictor=noisy`` in its text is returned unchanged.
+
+        Parameters
+        ----------
+        policy
+            The policy that is attacked.
+        candidate
+            Candidate whose only shared number is the seed.
+        """
         text = _NOISY.sub(rf"predictor=\1/seed={candidate.shared[0]}", policy.text)
         return policy if text == policy.text else specify(text)
