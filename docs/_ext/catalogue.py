@@ -190,7 +190,10 @@ def readable(lines: list[str]) -> list[str]:
     |x| is an absolute value, and text after ``name :`` is a description, not a type. Two empty lines end a section
     before an example or a sentence that does not belong to it.
     """
-    lines = no_substitutions(with_formulas(lines))
+    drawn = no_substitutions(with_formulas(lines))
+    # the name of a parameter, alone on its line, is no formula
+    name = re.compile(r"\*{0,2}\w+(?:, \*{0,2}\w+)*")
+    lines = [line if name.fullmatch(line) else formula for line, formula in zip(lines, drawn, strict=True)]
     told = [re.sub(r"^(\*{0,2}\w+(?:, \*{0,2}\w+)*) : ", r"\1\n    ", line) for line in lines]
     example = next((at for at, line in enumerate(told) if line.startswith(">>>")), len(told))
     if example < len(told) and {"Raises", "Parameters"} & set(told[:example]) and "Examples" not in told[:example]:

@@ -138,12 +138,12 @@ class ScheduleClass:
 
     @property
     def keeps_gangs(self) -> bool:
-        """Has a whole job its own gang alone on its GPUs (in every copy)?"""
+        """True if a job, in each of its copies, holds its own gang alone on its GPUs."""
         return self.alone and self.whole and not self.widths
 
     @property
     def rigid(self) -> bool:
-        """Has a whole job its own gang, once, alone on its GPUs?"""
+        """True if a job has one copy, which holds its own gang alone on its GPUs."""
         return self.keeps_gangs and not self.copies
 
     @property

@@ -74,8 +74,9 @@ class Family:
 
     @property
     def about(self) -> str:
-        """The description of the members: the docstring of ``make`` without its sections."""
-        return docstring_parts(self.make)[0]
+        """The description of the members: the docstring of ``make`` with its notes, without its other sections."""
+        text, sections = docstring_parts(self.make)
+        return "\n\n".join(part.strip() for part in (text, sections.get("Notes", "")) if part.strip())
 
     @property
     def parameters(self) -> Mapping[str, Any]:

@@ -40,7 +40,7 @@ class UtilisationAudit:
 
     @property
     def holds(self) -> bool:
-        """Did no round leave a node idle that could have been busy?"""
+        """True if no round left a node idle that could have been busy."""
         return not self.short
 
 

@@ -68,7 +68,7 @@ class SharedPairs:
 
     @cached_property
     def plain(self) -> bool:
-        """Are equal charges the best there are?"""
+        """True if equal charges are the best charges."""
         return self.classes <= 1 or bool((self.most_work() <= 1).all())
 
     @cached_property
