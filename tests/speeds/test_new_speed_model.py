@@ -1,4 +1,4 @@
-"""A new model of speeds is one file, here one test: nothing else knows of it, and everything works with it."""
+"""A new speed model is one file, here this test: no other file names it, and everything works with it."""
 
 from __future__ import annotations
 
