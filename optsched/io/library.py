@@ -113,8 +113,8 @@ class BestKnown:
     Fields
     ------
     entry, instance : the row of the index, and the instance.
-    schedule, value : the best one, its exact value (a fraction), and ``found_by``, the method that found it; None
-    without one. certificate : of the best bound that is proved from the instance alone.
+    schedule, value : the best schedule and its exact value (a fraction), and ``found_by``, the method; None if unknown.
+    certificate : the certificate of the best bound that is verified from the instance alone.
     bound : the best proven bound, exactly, and ``bound_by``: the certificate, or a search if its bound is better.
     proved_by : methods that proved that the value is the optimum; empty if there are none.
     """
