@@ -18,6 +18,7 @@ from optsched.cli.options import (
     AsJson,
     Objective,
     Reading,
+    ReportFile,
     Seed,
     Source,
     Strong,
@@ -27,9 +28,11 @@ from optsched.cli.options import (
     reading_source,
 )
 from optsched.cli.output import answer, others_print_to_stderr, say, show, write
+from optsched.cli.report_file import check_report, write_report
 
 if TYPE_CHECKING:
     from optsched.problem.instance import Instance
+    from optsched.report.page import PageTable
     from optsched.simulation.run import Run
 
 
@@ -43,6 +46,7 @@ def run(
     seed: Seed = 0,
     folder: Annotated[Path | None, output("DIR", "a folder for result, schedules and certificates")] = None,
     force: Annotated[bool, option("--force", "with -o: replace another run in the folder")] = False,
+    report_file: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Run online policies on an instance; report certified ratios.
@@ -70,9 +74,12 @@ def run(
         A folder for result, schedules and certificates.
     force
         With -o: replace another run in the folder.
+    report_file
+        A page to forward: the result, tables, charts.
     as_json
         Print exactly one JSON document to stdout.
     """
+    check_report(report_file)
     reading.look(source)
     from optsched.cli.run_table import report_view
     from optsched.evaluation.evaluate import default_policies, evaluate
@@ -104,7 +111,14 @@ def run(
     written = [] if folder is None else save_report(report, folder)
     if report.note:
         say(report.note)
-    answer(as_json, report.to_json, lambda: report_view(report))
+
+    def page(tables: list[PageTable], notes: list[str], command: str) -> str:
+        from optsched.report.run_page import run_page
+
+        return run_page(report, tables[0], notes, command)
+
+    write_report(report_file, lambda: report_view(report), page)
+    answer(as_json, report.to_json, lambda: report_view(report), report_file)
     if folder is not None and not as_json:
         write(f"wrote {folder}: {', '.join(path.name for path in written)}\n")
     require_kept([(instance, judgement) for judgement in report.violations], folder)
