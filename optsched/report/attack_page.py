@@ -36,8 +36,8 @@ def attack_page(
     command
         The command that made the page.
     """
-    sections = [PageSection("Jobs", [*tables, PageLines(notes)])]
-    sections += [section for caption, schedule in schedules for section in schedule_section(schedule, caption)]
+    more = [note for note in notes if note != found.headline]
+    sections = [PageSection("Jobs", [*tables, PageLines(more)]), *schedule_section(dict(schedules))]
     name = f"{found.instance.name}.json"
     again = f"optsched ratio {name} -p {found.policy} --objective {found.confirmed.objective}"
     file = PageListing(json.dumps(found.instance.to_json(), indent=1))

@@ -166,8 +166,8 @@ def attack_view(found: Attack) -> str:
     return f"{head}{table}<ul>{said}</ul>"
 
 
-def picture(schedule: Schedule) -> str:
-    """Return a Gantt chart as an HTML image; empty for a large schedule or jobs with tasks (`optsched.plot.tasks`).
+def is_small(schedule: Schedule) -> bool:
+    """Return True if a schedule of whole jobs is small enough for a Gantt chart.
 
     Parameters
     ----------
@@ -176,7 +176,18 @@ def picture(schedule: Schedule) -> str:
     """
     instance = schedule.instance
     small = instance.n <= DRAWN_JOBS and instance.cluster.gpus <= DRAWN_GPUS and 0 < len(schedule) <= DRAWN_SEGMENTS
-    if not (small and usual_class(instance).whole):
+    return small and usual_class(instance).whole
+
+
+def picture(schedule: Schedule) -> str:
+    """Return a Gantt chart as an HTML image; empty for a large schedule or jobs with tasks (`optsched.plot.tasks`).
+
+    Parameters
+    ----------
+    schedule
+        The schedule.
+    """
+    if not is_small(schedule):
         return ""
     from optsched.plot.canvas import png_of  # and with it matplotlib
     from optsched.plot.gantt import gantt

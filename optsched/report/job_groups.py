@@ -37,7 +37,7 @@ class JobGroups:
     @property
     def sizes(self) -> Ints:
         """Number of jobs of every group."""
-        return np.bincount(self.of[self.of >= 0], minlength=len(self.names))
+        return np.bincount(self.of[self.of >= 0], minlength=len(self.names)).astype(np.int64)
 
     def sums(self, values: Floats) -> Floats:
         """Return the sum of a value over the jobs of every group.
@@ -48,7 +48,7 @@ class JobGroups:
             A value of every job, f64[n].
         """
         inside = self.of >= 0
-        return np.bincount(self.of[inside], weights=values[inside], minlength=len(self.names))
+        return np.bincount(self.of[inside], weights=values[inside], minlength=len(self.names)).astype(np.float64)
 
     def means(self, values: Floats) -> Floats:
         """Return the mean of a value over the jobs of every group; nan where a group has no job or a job no value.

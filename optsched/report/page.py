@@ -15,7 +15,7 @@ from functools import cache
 from importlib import metadata, resources
 from typing import Any, ClassVar
 
-from jinja2 import Environment, StrictUndefined
+from jinja2 import Environment, StrictUndefined, Template
 from markupsafe import Markup
 
 from optsched.errors import printable
@@ -202,7 +202,7 @@ def _part(name: str) -> str:
 
 
 @cache
-def _template() -> Any:
+def _template() -> Template:
     options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
     environment = Environment(autoescape=True, finalize=_shown, **options)
     return environment.from_string(_part(TEMPLATE))

@@ -135,5 +135,5 @@ class _Means:
         time = np.minimum(np.concatenate([self.begin, self.finish]), end)
         change = np.concatenate([self.count, -self.count]).astype(np.float64)
         means = bin_means(np.zeros(time.size, dtype=np.int64), time, change, 1, 0.0, parts * size, parts)[0]
-        edges = np.arange(parts) * size
+        edges = np.arange(parts, dtype=np.float64) * size
         return edges, means * size / np.minimum(size, end - edges)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
-from optsched.classes import usual_class
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
-from optsched.report.html_views import DRAWN_GPUS, DRAWN_JOBS, DRAWN_SEGMENTS
+from optsched.report.html_views import is_small
 from optsched.report.optimality_sentence import objective_in_words
 from optsched.report.page import PageFacts, PageLines, PageSection, PageTable, page
 from optsched.report.page_charts import gantt_chart
@@ -36,7 +35,7 @@ def solution_page(
     """
     sections = [PageSection("Result", [*tables, PageLines(notes)])]
     if solution.schedule is not None:
-        sections += schedule_section(solution.schedule, solution.text)
+        sections += schedule_section({solution.text: solution.schedule})
     facts = [("Objective", objective_in_words(solution.objective)), *reading_facts(instance)]
     proofs = {"certificate": "an exact certificate, re-verified from the instance", "solver": f"{solution.solver}"}
     if solution.bound is not None and proofs.get(solution.bound_by):
@@ -79,19 +78,16 @@ def sentence(solution: Solution) -> str:
     return f"The best schedule found has the {goal} {value}; the optimum is at {side} {bound}{gap}."
 
 
-def schedule_section(schedule: Schedule, name: str) -> list[PageSection]:
-    """Return the section that draws a schedule: a small one as a Gantt chart, a larger one over time.
+def schedule_section(schedules: Mapping[str, Schedule]) -> list[PageSection]:
+    """Return the section that draws schedules: small ones as Gantt charts, larger ones over time.
 
     Parameters
     ----------
-    schedule
-        The schedule.
-    name
-        Name of the schedule.
+    schedules
+        Schedules of the same jobs by name.
     """
-    instance = schedule.instance
-    small = instance.n <= DRAWN_JOBS and instance.cluster.gpus <= DRAWN_GPUS and 0 < len(schedule) <= DRAWN_SEGMENTS
-    if not (small and usual_class(instance).whole and schedule.sub_steps is None):
-        return over_time_section({name: schedule})
+    if not all(map(is_small, schedules.values())):
+        return over_time_section(schedules)
     intro = "Each rectangle is a job on its GPUs. Every row is a GPU."
-    return [PageSection("Schedule", [gantt_chart(schedule, name)], intro)]
+    title = "Schedule" if len(schedules) == 1 else "Schedules"
+    return [PageSection(title, [gantt_chart(schedule, name) for name, schedule in schedules.items()], intro)]
