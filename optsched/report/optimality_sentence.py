@@ -21,7 +21,7 @@ IN_WORDS = {
     "total_completion_time": "total completion time",
     "total_weighted_completion_time": "weighted total completion time",
     "total_weighted_tardiness": "total weighted tardiness",
-    "max_flow_time": "longest flow time of a job",
+    "max_flow_time": "longest flow time",
     "max_fair_slowdown": "largest slowdown relative to an equal share",
     "total_utility": "total utility",
 }
@@ -107,17 +107,6 @@ def _avoidable(line: Line) -> str:
         return f" {start}{in_unit(excess)} were avoidable."
     whole = "" if line.objective in CLOCKED else f" of {spelled(line.value)}"
     return f" {start}{spelled(excess, side)}{whole} {SUMS[line.objective]} were avoidable."  # type: ignore[arg-type]
-
-
-def explanation(objective: str) -> list[str]:
-    """Return a sentence that defines an objective; none if its name says enough.
-
-    Parameters
-    ----------
-    objective
-        Name of the objective.
-    """
-    return [DEFINED[objective]] if objective in DEFINED else []
 
 
 def comparison(report: Report) -> list[str]:
