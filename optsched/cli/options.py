@@ -141,6 +141,8 @@ class Reading:
         str | None, option("--columns FIELD=NAME,...", "csv: map columns, arrival=NAME,gpus=NAME,duration=NAME,...")
     ] = None
     skip_bad: Annotated[bool, option("--skip-bad", "leave out invalid rows, and count them")] = False
+    unit: Annotated[str, option("--unit gpu|cpu|node", "logs: what the gang of a job counts")] = "gpu"
+    release: Annotated[str, option("--release submit|eligible", "logs: when a job arrives")] = "submit"
     throughputs: Annotated[
         Path | None,
         option("--throughputs FILE", "iterations/s by model and GPU type (Gavel's JSON); default: the built-in table"),

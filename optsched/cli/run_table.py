@@ -14,7 +14,7 @@ from optsched.errors import printable
 from optsched.evaluation.optimum_bounds import KNOWN
 from optsched.evaluation.report import Report
 from optsched.guarantees.judge import Judgement
-from optsched.io.traces.dialect import not_modelled
+from optsched.io.traces.dialect import reading_notes
 from optsched.problem.instance import Instance
 from optsched.registry import PartsByClass
 from optsched.report.classes import UNLIKE, report_marks
@@ -79,7 +79,7 @@ def report_view(report: Report) -> Group:
             *(["-" if line.guarantee is None else judged(line.guarantee, report.objective)] if theorems else []),
         )
     notes = [instance_line(report.instance, report.skipped_rows), *notes_of(report.instance)]
-    notes += map(printable, not_modelled(report.instance))
+    notes += map(printable, reading_notes(report.instance))
     notes += [*_bound_notes(report, letters), *_metric_notes(report), *_unfinished_notes(report)]
     return Group(sheet, *(Text(note) for note in notes))
 

@@ -9,7 +9,7 @@ from typing import Any
 from optsched.bounds import Certificate
 from optsched.evaluation.measured_ratio import BoundShown, MeasuredRatio
 from optsched.guarantees.judge import Judgement, violated
-from optsched.io.traces.dialect import NOT_MODELLED, not_modelled
+from optsched.io.traces.dialect import LEFT_OUT, NOT_MODELLED, SAID, SKIPPED, not_modelled
 from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance
 from optsched.problem.table import Table
@@ -126,6 +126,7 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         """Return the document of ``run --json``."""
         notes = not_modelled(self.instance)
+        read = (self.instance.recipe or {}).get("parameters") or {}
         return {
             "instance": {
                 "name": self.instance.name,
@@ -133,6 +134,7 @@ class Report:
                 "gpus": self.instance.cluster.gpus,
                 "skipped_rows": self.skipped_rows,
                 **({NOT_MODELLED: notes} if notes else {}),
+                **{key: read[key] for key in (LEFT_OUT, SKIPPED, SAID) if key in read},
             },
             "objective": self.objective,
             "runs": [line.to_json() for line in self.lines],

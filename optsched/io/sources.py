@@ -16,10 +16,20 @@ from typing import Any
 
 from optsched.classes import CLASSES, usual_class
 from optsched.errors import InputError, OptschedError, check_legal
+from optsched.io.cluster_files import cluster_of
 from optsched.io.index import LibraryEntry, entries, instances_folder, parameters_of
 from optsched.io.measurements import read_contention, read_profiles
 from optsched.io.traces.columns_csv import NEEDED, guessed_columns
-from optsched.io.traces.dialect import CLUSTER_LEGAL, DIALECTS, Dialect, TraceRead, not_modelled, whole_limit
+from optsched.io.traces.dialect import (
+    CLUSTER_LEGAL,
+    DIALECTS,
+    OPTIONS,
+    Dialect,
+    TraceRead,
+    not_modelled,
+    reading_notes,
+    whole_limit,
+)
 from optsched.io.traces.generate import generate, settings
 from optsched.io.traces.named_models import moved, with_scalings, with_speeds
 from optsched.problem.cluster import Cluster
@@ -62,6 +72,8 @@ class LoadRequest:
     profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None = None
     job_level: bool = False
     say: Callable[[str], None] | None = None
+    unit: str = "gpu"
+    release: str = "submit"
 
 
 AS_IT_STANDS = LoadRequest()
@@ -81,6 +93,8 @@ def load(
     profiles: str | os.PathLike[str] | Mapping[str, Scaling] | None = None,
     job_level: bool = False,
     say: Callable[[str], None] | None = None,
+    unit: str = "gpu",
+    release: str = "submit",
 ) -> Instance:
     r"""Return the instance that ``source`` names.
 
@@ -90,8 +104,9 @@ def load(
         An instance file (``.json``, ``.parquet``), the name of a shipped instance, or ``DIALECT:PATH``, with
         ``#fragment`` for dialects that hold many instances in a file.
     cluster
-        Cluster on which the jobs run; required for a trace that does not bring a cluster. It replaces the cluster
-        of an instance file or a classical instance, whose proven optimum is then dropped.
+        Cluster on which the jobs run, ``8x8`` or a file that says (`optsched.io.cluster_files`); required for a trace
+        that neither brings a cluster nor says when its jobs ran. It replaces the cluster of an instance file or a
+        classical instance, whose proven optimum is then dropped.
     limit
         Only the first jobs by (arrival, position).
     columns
@@ -119,8 +134,12 @@ def load(
         Turn jobs with tasks into whole jobs (`optsched.at_job_level`), for policies that do not support tasks.
     say
         Function that gets a line about every rule by which a rate was derived, about models whose interference was
-        not measured, and about properties of a trace's jobs that an instance cannot have (without ``say`` that is a
-        warning).
+        not measured, and about how a log was read; a property of its jobs that an instance cannot have is a warning
+        without ``say``.
+    unit
+        What a gang counts, for logs that know more than GPUs: ``gpu``, ``cpu`` or ``node``.
+    release
+        When a job arrives, for logs that know both: ``submit``, or ``eligible`` (after dependencies, holds and limits).
 
     Raises
     ------
@@ -147,7 +166,7 @@ def load(
     fine = isinstance(columns, Mapping) and all(isinstance(name, str) for pair in columns.items() for name in pair)
     legal = "{'arrival': 'submitted', ...}, or the text 'arrival=submitted,...'"
     check_legal(columns is None or fine, "columns", columns, legal)
-    request = LoadRequest(cluster, limit, columns, skip_bad, *speeds, job_level, say)
+    request = LoadRequest(cluster, limit, columns, skip_bad, *speeds, job_level, say, unit, release)
     instance = load_counted(source, request).instance
     for line in not_modelled(instance) if say is None else ():
         warnings.warn(f"{source}: {line}", UserWarning, stacklevel=2)
@@ -169,7 +188,7 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     """
     loaded = _load(source, request)
     if request.say is not None:
-        for line in not_modelled(loaded.instance):
+        for line in reading_notes(loaded.instance):
             request.say(f"{os.fspath(source)}: {line}")
     return loaded
 
@@ -177,7 +196,7 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
 def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
     cluster, limit, say = request.cluster, whole_limit(request.limit), request.say
     interference, throughputs = request.interference, request.throughputs
-    where = Cluster.parse(cluster) if isinstance(cluster, str) else cluster
+    where = cluster_of(cluster) if isinstance(cluster, str) else cluster
     text = os.fspath(source)
     table = throughputs if isinstance(throughputs, Throughputs | None) else read_throughputs(throughputs)
     if interference is not None and where is not None:  # an error is reported before a long trace is read
@@ -253,10 +272,11 @@ def _load_trace(
         path, _, fragment = place.rpartition("#")
     if not path:
         raise InputError("which file?", field="source", value=f"{dialect.name}:", legal=f"{dialect.name}:PATH")
-    if cluster is None and not dialect.brings_cluster and Path(path).is_file():
+    if cluster is None and not (dialect.brings_cluster or dialect.guesses_cluster) and Path(path).is_file():
         raise InputError(f"a {dialect.name} trace needs a cluster", file=path, field="cluster", legal=CLUSTER_LEGAL)
-    skip_bad, limit, columns = request.skip_bad, request.limit, request.columns
-    read = dialect.read(path, cluster=cluster, columns=columns, skip_bad=skip_bad, fragment=fragment, limit=limit)
+    skip_bad = request.skip_bad
+    asked = {name: getattr(request, name) for name in ("columns", "skip_bad", "limit", *OPTIONS)}
+    read = dialect.read(path, cluster=cluster, fragment=fragment, **asked)
     strict, say = request.strict_throughputs, request.say
     # jobs that state a batch size run at scaling profiles, unless a table of throughputs was requested
     if request.profiles is not None or table is None:

@@ -33,6 +33,7 @@ from optsched.problem.job_table import (
     job_problems,
     missing_values,
     normal_table,
+    pieces_earlier,
     table_of,
 )
 from optsched.problem.objectives import get_objective
@@ -44,8 +45,9 @@ from optsched.registry import Registry
 __all__ = ["READERS", "Cluster", "Instance", "Job", "NodeGroup", "Source", "instance_of"]
 
 _NUMBERS = ("arrival", "duration", "iterations", "weight", "due", "gpu_memory")  # of jobs
-_IF_STATED = ("restart", "checkpoint")
-_LABELS = ("user", "group", "model")  # columns that decide no value, and that policies may look at
+_IF_STATED = ("restart", "checkpoint")  # digested where some job states it
+# columns that decide no value; policies may look at all but the last two
+_LABELS = ("user", "group", "model", "walltime", "status", "ran")
 
 
 class PandasFrame(Protocol):
@@ -177,9 +179,10 @@ class Instance(ModelledJobs):
         return html_of("instance", self)
 
     def __eq__(self, other: object) -> bool:
-        """Would everything come out alike? The same `digest`, default objective, optimum, and users, groups and models.
+        """Would everything come out alike? The same `digest`, default objective, optimum, and labels.
 
-        Name and recipe do not matter: the same jobs may be read from two files.
+        Labels are users, groups, models, walltimes, states and what ran. Name and recipe do not matter: the same
+        jobs may be read from two files.
         """
         if not isinstance(other, Instance):
             return NotImplemented
@@ -209,6 +212,8 @@ class Instance(ModelledJobs):
             return self
         shifted = object.__new__(Instance)
         earlier = [pl.col("arrival") - self.epoch, pl.col("due") - self.epoch]
+        if self.table["ran"].null_count() < self.n:
+            earlier.append(pieces_earlier(self.epoch))
         changed = {"table": self.table.with_columns(earlier), "_needs": self._needs.with_columns(earlier)}
         arrays = {**self._arrays, "arrival": self.arrival - self.epoch, "due": self.due - self.epoch}
         shifted._set(arrays, 0.0, **{**self.__getstate__(), **changed, "file": None, "zero": self.epoch})
@@ -277,10 +282,12 @@ class Instance(ModelledJobs):
         """
         row = self.table.row(j, named=True)
         values = {name: row[name] for name in COLUMNS}
-        for name in (*_NUMBERS, *_IF_STATED):
+        for name in (*_NUMBERS, *_IF_STATED, "walltime"):
             values[name] = short_number(values[name])
         if values["gpu_types"] is not None:
             values["gpu_types"] = tuple(values["gpu_types"])
+        if values["ran"] is not None:
+            values["ran"] = tuple(tuple(map(short_number, piece)) for piece in values["ran"])
         return Job(**values)
 
     @property
@@ -332,7 +339,7 @@ class Instance(ModelledJobs):
     def digest(self) -> str:
         """sha256 (hex) of what decides feasibility and value: cluster, jobs' numbers, ids and types, their profiles.
 
-        Independent of file format, name, objective, user, group and model.
+        Independent of file format, name, objective, user, group, model, walltime, status and what ran.
         """
         h = hashlib.sha256(b"optsched-instance/1\n")
 

@@ -87,6 +87,11 @@ class JobDocument(Document):
         None, ge=0, description="seconds that it costs to resume it; absent: by its checkpoint"
     )
     checkpoint: Number | None = Field(None, ge=0, description="bytes that it reads to resume")
+    walltime: Number | None = Field(None, gt=0, description="the user's limit in seconds; absent: none")
+    status: str | None = Field(None, description="final state in the words of the log")
+    ran: list[list[Number]] | None = Field(
+        None, description="pieces that ran, [start, end] or [start, end, gpus], on the clock of arrival"
+    )
 
 
 class ContentionDocument(Document):

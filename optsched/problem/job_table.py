@@ -30,6 +30,11 @@ class Job:
     ``gpu_types`` the GPU types it may use (None: all; names match case-insensitively).
     ``restart``: seconds that it costs to resume it after it was stopped, or ``checkpoint`` bytes that are then read at the
     cluster's storage bandwidth (None: what the policy says).
+    ``walltime``: the limit in seconds that the user stated at submission (None: no limit). It changes no value and no
+    bound; policies that backfill may know it.
+    ``status``: final state of the job in the words of its log.
+    ``ran``: what really ran, as the log says: a piece ``(start, end)`` or ``(start, end, gpus)`` for every time that the job
+    held GPUs, in order, in seconds on the clock of ``arrival``; without ``gpus`` a piece held the whole gang.
     """
 
     id: str
@@ -48,10 +53,19 @@ class Job:
     batch_size: int | None = None
     restart: float | None = None
     checkpoint: float | None = None
+    walltime: float | None = None
+    status: str | None = None
+    ran: tuple[tuple[float, ...], ...] | None = None
 
 
 # by the annotations of `Job`
-_TYPES = {"str": pl.String(), "int": pl.Int64(), "float": pl.Float64(), "tuple[str, ...]": pl.List(pl.String)}
+_TYPES = {
+    "str": pl.String(),
+    "int": pl.Int64(),
+    "float": pl.Float64(),
+    "tuple[str, ...]": pl.List(pl.String),
+    "tuple[tuple[float, ...], ...]": pl.List(pl.List(pl.Float64)),
+}
 COLUMNS: dict[str, pl.DataType] = {each.name: _TYPES[str(each.type).removesuffix(" | None")] for each in fields(Job)}
 _DEFAULTS = {each.name: each.default for each in fields(Job) if each.default not in (MISSING, None)}
 _STATED = {"arrival": "a finite number of seconds >= 0", "gpus": "an integer >= 1"}  # wherever there is such a column
@@ -108,6 +122,12 @@ def _legal(value: Any, field: str, dtype: pl.DataType, row: int) -> Any:
         legal = "text"
         if isinstance(value, str):
             return value
+    elif field == "ran":
+        legal = "pieces that ran, e.g. ((60, 3660), (7200, 9000, 4)): start, end and GPUs"
+        if isinstance(value, tuple | list) and all(
+            isinstance(piece, tuple | list) and all(is_number(number) for number in piece) for piece in value
+        ):
+            return [[float(number) for number in piece] for piece in value]
     else:
         legal = "names of GPU types, e.g. ('V100',)"
         if isinstance(value, tuple | list) and all(isinstance(name, str) for name in value):
@@ -178,6 +198,19 @@ def missing_values(table: pl.DataFrame) -> list[RowProblem]:
         if field in table.columns
         for row in table[field].is_null().arg_true().head(REPORTED).to_list()
     ]
+
+
+def pieces_earlier(seconds: float) -> pl.Expr:
+    """Return the column ``ran`` with all starts and ends earlier by some seconds.
+
+    Parameters
+    ----------
+    seconds
+        The seconds to subtract.
+    """
+    piece = pl.element()
+    moved = pl.concat_list(piece.list.head(2).list.eval(pl.element() - seconds), piece.list.slice(2))
+    return pl.col("ran").list.eval(moved)
 
 
 class ProfileRules(Protocol):
@@ -330,7 +363,21 @@ def _rules() -> list[tuple[str, pl.Expr, str, str]]:
         ("restart", beyond("restart"), f"{at_most} seconds", "too long"),
         ("checkpoint", not_finite("checkpoint") | (pl.col("checkpoint") < 0), "a finite number of bytes >= 0", wrong),
         ("checkpoint", beyond("checkpoint"), f"{at_most} bytes", "too large"),
+        ("walltime", not_finite("walltime") | (pl.col("walltime") <= 0), "a finite number of seconds > 0", wrong),
+        ("walltime", beyond("walltime"), f"{at_most} seconds", "too long"),
+        ("ran", _bad_pieces(), f"pieces [start, end] or [start, end, gpus], start <= end, within {LONGEST:g} s", wrong),
     ]
+
+
+def _bad_pieces() -> pl.Expr:
+    # Pieces may overlap and may begin before the arrival: a log may say so, and the referee lists it.
+    piece = pl.element()
+    start, end, gpus = (piece.list.get(k, null_on_oob=True) for k in range(3))
+    count = piece.list.len().is_in([2, 3])
+    finite = start.is_finite() & end.is_finite() & (start.abs() <= LONGEST) & (end.abs() <= LONGEST)
+    held = gpus.is_null() | (gpus.is_finite() & (gpus >= 1) & (gpus == gpus.floor()))
+    fine = (count & finite & (start <= end) & held & ((piece.list.len() < 3) | gpus.is_not_null())).fill_null(False)
+    return pl.col("ran").is_not_null() & pl.col("ran").list.eval(~fine).list.any().fill_null(False)
 
 
 RULES = _rules()

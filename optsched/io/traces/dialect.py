@@ -21,7 +21,7 @@ from optsched.io.traces.rows import Rows
 from optsched.problem.arrays import is_whole
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
-from optsched.problem.job_table import RULES
+from optsched.problem.job_table import RULES, pieces_earlier
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import Registry
@@ -47,6 +47,11 @@ class TraceRequest:
         Text after ``#`` in ``DIALECT:PATH#fragment`` (one instance of many in a file).
     limit
         Only the first jobs by (arrival, row); rows beyond need not fit on the cluster.
+    unit
+        What the gang of a job counts, for dialects that take it: ``gpu``, ``cpu`` or ``node``.
+    release
+        When a job arrives, for dialects that take it: ``submit`` (its submission) or ``eligible`` (when it could start:
+        after its dependencies, holds and limits).
     dialect
         Name of the dialect; `Dialect.read` sets it.
     """
@@ -57,6 +62,8 @@ class TraceRequest:
     skip_bad: bool = False
     fragment: str | None = None
     limit: int | None = None
+    unit: str = "gpu"
+    release: str = "submit"
     dialect: str = ""
 
     def no_instance(self, field: str, legal: str) -> InputError:
@@ -102,6 +109,31 @@ class TraceRead:
 NOT_MODELLED = "not_modelled"  # key in the parameters of a recipe
 
 
+LEFT_OUT, SKIPPED, SAID = "left_out", "skipped", "said"  # keys in the parameters of a recipe
+
+
+def reading_notes(instance: Instance) -> list[str]:
+    """Return what a reader must know about how a log was read, a line each, for people.
+
+    Rows that were left out and rows that were skipped, by reason, what the reader assumed, and what no instance can have.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster.
+    """
+    parameters = (instance.recipe or {}).get("parameters")
+    if not isinstance(parameters, Mapping):
+        return []
+    lines = not_modelled(instance)
+    for key, phrase in ((LEFT_OUT, "left out"), (SKIPPED, "invalid rows skipped")):
+        counts = parameters.get(key)
+        if isinstance(counts, Mapping) and counts:
+            lines.append(f"{phrase}: {', '.join(f'{count} ({reason})' for reason, count in counts.items())}")
+    said = parameters.get(SAID)
+    return lines + ([str(line) for line in said] if isinstance(said, list) else [])
+
+
 def not_modelled(instance: Instance) -> list[str]:
     """Return properties of an instance's trace that no instance can have, a line each, for people.
 
@@ -116,6 +148,7 @@ def not_modelled(instance: Instance) -> list[str]:
 
 
 Reader = Callable[[TraceRequest], TraceRead]
+OPTIONS = {"unit": ("gpu", "cpu", "node"), "release": ("submit", "eligible")}  # legal values, the default first
 
 
 @dataclass(frozen=True)
@@ -124,7 +157,8 @@ class Dialect:
 
     ``header`` has the columns that a file of this dialect must have (empty: no header), ``fragment`` the meaning
     of ``#...`` (empty: none), ``brings_cluster`` whether the source names the cluster of its jobs, ``takes_columns``
-    whether the user names the columns.
+    whether the user names the columns, ``guesses_cluster`` whether the most GPUs in use at once serve as the cluster if
+    none is named, ``takes`` which of the options ``unit`` and ``release`` it takes.
     """
 
     name: str
@@ -134,6 +168,8 @@ class Dialect:
     fragment: str = ""
     brings_cluster: bool = False
     takes_columns: bool = False
+    guesses_cluster: bool = False
+    takes: tuple[str, ...] = ()
 
     def read(self, path: str | os.PathLike[str], **asked: Any) -> TraceRead:
         """Read a file.
@@ -159,6 +195,14 @@ class Dialect:
             raise InputError(
                 f"dialect {self.name} has columns of its own", field="columns", legal=f"with {', '.join(takers)}: only"
             )
+        for name, legal in OPTIONS.items():
+            value = getattr(request, name)
+            check_legal(value in legal, name, value, ", ".join(legal))
+            if value != legal[0] and name not in self.takes:
+                takers = [other for other, dialect in DIALECTS.items() if name in dialect.takes]
+                raise InputError(
+                    f"dialect {self.name} has no such choice", field=name, legal=f"with {', '.join(takers)}:"
+                )
         if request.fragment is not None and not self.fragment:
             raise InputError(f"dialect {self.name} takes no #fragment", field="fragment", value=request.fragment)
         return self.reader(replace(request, limit=whole_limit(request.limit), dialect=self.name))
@@ -192,7 +236,7 @@ def dialect(name: str, **said: Any) -> Callable[[Reader], Reader]:
     name
         Name of the dialect.
     **said
-        ``header``, ``fragment``, ``brings_cluster`` and ``takes_columns`` of `Dialect`.
+        Further fields of `Dialect`.
     """
 
     def add(reader: Reader) -> Reader:
@@ -284,7 +328,7 @@ def finish(
     if where is not None:
         nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, rows.count)
         all_told = request.limit is None and not request.skip_bad  # also rows that are bad already
-        judged = every if all_told else legal if request.skip_bad else _first(arrival, legal, request.limit)
+        judged = ~rows.absent if all_told else legal if request.skip_bad else _first(arrival, legal, request.limit)
         rows.reject_wide(columns["gpus"], named["gpus"], where, columns.get("gpu_memory", nothing), judged)
     fitting = rows.good
     rows.reject_duplicates()
@@ -293,18 +337,32 @@ def finish(
         rows.raise_problems()
     kept = _first(arrival, rows.good, request.limit)
     if not kept.any():
-        raise InputError("no legal row" if rows.count else "no rows", file=rows.file, legal="at least one job")
+        why = "no legal row" if rows.count else "no rows"
+        if rows.left_out:
+            why = f"no job; left out: {', '.join(f'{count} ({reason})' for reason, count in rows.left_out.items())}"
+        raise InputError(why, file=rows.file, legal="at least one job")
+    first = float(arrival.filter(legal).to_numpy().min())
     for name in from_earliest:
-        columns[name] = columns[name] - arrival.filter(legal).min()
+        columns[name] = columns[name] - first
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()]).filter(kept)
+    if from_earliest and "ran" in table.columns:
+        table = table.with_columns(pieces_earlier(first))
+    if where is None and DIALECTS.get(request.dialect).guesses_cluster:
+        where = cluster = guessed_cluster(table)
+        if where is not None:
+            peak = f"{where.gpus} {request.unit.upper()}s" if request.unit != "node" else f"{where.gpus} nodes"
+            rows.say(f"the cluster is guessed: {peak} were in use at once; state yours with --cluster")
     # rows that are invalid, and gangs too wide for the cluster given before the last job kept
     passed = (arrival <= arrival.filter(kept).max()) if bool((rows.good & ~kept).any()) else every
-    skipped = int((~legal).sum()) + int((legal & ~rows.good & passed.fill_null(True)).sum())
+    skipped = int((~legal & ~rows.absent).sum()) + int((legal & ~rows.good & passed.fill_null(True)).sum())
     columns_asked = dict(request.columns) if request.columns else None
     asked = {"fragment": request.fragment, "limit": request.limit, "columns": columns_asked}
     read: dict[str, Any] = {"file": request.path.name, "sha256": rows.sha256}
     read |= {name: value for name, value in asked.items() if value is not None}
     read |= {"rows": rows.count, "skipped_rows": skipped, **(notes or {})}
+    told = {LEFT_OUT: rows.left_out, SKIPPED: rows.reasons if request.skip_bad else {}, SAID: rows.said}
+    told |= {name: getattr(request, name) for name, legal in OPTIONS.items() if getattr(request, name) != legal[0]}
+    read |= {name: value for name, value in told.items() if value}
     untouched = table.height == rows.count and where == cluster
     return TraceRead(
         table=table,
@@ -315,6 +373,28 @@ def finish(
         optimum=optimum if untouched else None,
         recipe={"name": request.dialect, "seed": None, "parameters": read},
     )
+
+
+def guessed_cluster(table: pl.DataFrame) -> Cluster | None:
+    """Return one node with as many GPUs as the pieces that ran held at once; None if no job says when it ran.
+
+    Parameters
+    ----------
+    table
+        Jobs with the column ``ran`` of `optsched.problem.job_table.Job`.
+    """
+    if "ran" not in table.columns or table["ran"].null_count() == table.height:
+        return None
+    pieces = table.select("gpus", piece=pl.col("ran")).explode("piece").drop_nulls("piece")
+    held = pl.coalesce(pl.col("piece").list.get(2, null_on_oob=True), pl.col("gpus").cast(pl.Float64))
+    start, end = (pl.col("piece").list.get(k) for k in (0, 1))
+    pieces = pieces.select(start.alias("start"), end.alias("end"), held.alias("held"))
+    pieces = pieces.filter(pl.col("end") > pl.col("start"))
+    ends = pieces.select(pl.col("end").alias("at"), change=-pl.col("held"))
+    changes = pl.concat([pieces.select(at="start", change="held"), ends]).group_by("at").agg(pl.col("change").sum())
+    in_use = changes.sort("at")["change"].cum_sum().to_numpy()
+    most = max(int(in_use.max(initial=1)), int(table["gpus"].to_numpy().max(initial=1)))
+    return Cluster.parse(f"1x{most}")
 
 
 def _require_one_clock(rows: Rows, jobs: Mapping[str, pl.Series], named: Mapping[str, str], *, absolute: bool) -> None:

@@ -6,10 +6,13 @@ problem of each field: line, field, value and legal values.
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Sequence
 
 import polars as pl
 
+from optsched.deadline import seconds_in
 from optsched.errors import InputError, RowErrors, RowProblem
 from optsched.io.traces.text_table import TextTable
 from optsched.problem.cluster import Cluster
@@ -25,7 +28,8 @@ class Rows:
     """Rows of one file and their problems.
 
     ``columns``: names of those that the file has; ``line`` of every row; ``count`` of the rows read, good and bad; ``good``
-    bool[rows]: those that have passed every check so far.
+    bool[rows]: those that have passed every check so far; ``absent`` bool[rows]: those that `leave_out` left out;
+    ``left_out``: how many of them for each reason; ``said``: what `say` noted, for people.
     """
 
     def __init__(self, table: TextTable) -> None:
@@ -38,6 +42,9 @@ class Rows:
         self._told: dict[str, pl.Series] = {}  # field -> the rows in which it is bad
         self._clock: tuple[bool, str] | None = None  # whether date-times have an offset, and the legal text then
         self._names: tuple[str, pl.Series] | None = None  # the field whose texts must be unique
+        self.absent = ~self.good & False
+        self.left_out: dict[str, int] = {}
+        self.said: list[str] = []
 
     def require(self, wanted: Sequence[str], hint: str = "") -> None:
         """Check that all wanted columns exist.
@@ -88,6 +95,57 @@ class Rows:
             RowProblem(row, field, text, str(hint), message)
             for row, text, hint in zip(self.line.filter(wrong), texts, hints, strict=True)
         ]
+
+    def leave_out(self, which: pl.Series, reason: str) -> None:
+        """Leave rows out that are legal but are no jobs of the instance, such as jobs that never ran.
+
+        They are counted by reason, not as bad rows. Later checks pass over them. A bad row stays bad, and a row that was
+        left out before keeps its first reason.
+
+        Parameters
+        ----------
+        which
+            The rows, bool[rows]; null counts as not.
+        reason
+            Why, as a phrase that fits behind a number of rows: ``never ran``.
+        """
+        out = which.fill_null(False) & self.good
+        if out.any():
+            self.left_out[reason] = self.left_out.get(reason, 0) + int(out.sum())
+            self.absent |= out
+            self.good &= ~out
+            self._read &= ~out
+
+    def say(self, line: str) -> None:
+        """Note a line about how the file was read, which is shown with every result.
+
+        Parameters
+        ----------
+        line
+            One sentence.
+        """
+        self.said.append(line)
+
+    @property
+    def reasons(self) -> dict[str, int]:
+        """Number of bad rows by field and message, the most frequent first."""
+        counts = Counter(f"{problem.field}: {problem.message}" for problem in self._problems)
+        return dict(counts.most_common())
+
+    def durations(self, field: str, *, required: bool = True) -> pl.Series:
+        """Return seconds >= 0 of durations, f64[rows]; forms as in `seconds_of_durations`.
+
+        Parameters
+        ----------
+        field
+            Name of the column.
+        required
+            Empty fields are bad.
+        """
+        text = self.text(field, required=required)
+        seconds = seconds_of_durations(text)
+        self.reject(text.is_not_null() & ~(seconds >= 0).fill_null(False), field, DURATIONS_LEGAL)
+        return seconds.alias(field)
 
     def place(self, field: str, position: int) -> str:
         """Return a value as in the file, and its row.
@@ -291,6 +349,62 @@ class Rows:
         """Raise `RowErrors` with every bad row, in the order of the file, if there is one."""
         if self._problems:
             raise RowErrors(self.file, sorted(self._problems, key=lambda problem: problem.row), self.count)
+
+
+DURATIONS_LEGAL = "seconds, HH:MM:SS, D-HH:MM:SS, or a number with a unit such as 90m"
+_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d(?:\.\d+)?)")
+
+
+def seconds_of_durations(text: pl.Series) -> pl.Series:
+    """Return seconds, f64; null where the text is no duration.
+
+    Forms: a finite number of seconds, ``HH:MM:SS`` and ``D-HH:MM:SS`` (hours may exceed 23, seconds may have a fraction),
+    and numbers with units (``90m``, ``1h30m``).
+
+    Parameters
+    ----------
+    text
+        The texts.
+    """
+    number = text.cast(pl.Float64, strict=False)
+    others = text.filter(number.is_null() & text.is_not_null()).unique()
+    if others.is_empty():
+        return number
+    known = pl.DataFrame({"text": others, "seconds": pl.Series(map(_seconds_of, others), dtype=pl.Float64)})
+    rows = pl.DataFrame({"text": text, "number": number}).join(known, on="text", how="left", maintain_order="left")
+    return rows.select(pl.coalesce("number", "seconds"))["number"]
+
+
+def _seconds_of(text: str) -> float | None:
+    clock = _CLOCK.fullmatch(text)
+    if clock is not None:
+        days, hours, minutes, seconds = (float(part or 0) for part in clock.groups())
+        return ((days * 24 + hours) * 60 + minutes) * 60 + seconds if minutes < 60 and seconds < 60 else None
+    try:
+        return seconds_in(text, "duration")
+    except InputError:
+        return None
+
+
+def pieces_of(start: pl.Series, end: pl.Series, gpus: pl.Series | None = None) -> pl.Series:
+    """Return the column ``ran`` of jobs that ran in one piece; null where a start or an end is unknown.
+
+    Parameters
+    ----------
+    start
+        Starts in seconds, f64[rows].
+    end
+        Ends in seconds, f64[rows].
+    gpus
+        GPUs that each job held, i64[rows]; None: its gang.
+    """
+    columns = [start.cast(pl.Float64).alias("start"), end.cast(pl.Float64).alias("end")]
+    if gpus is not None:
+        columns.append(gpus.cast(pl.Float64).alias("gpus"))
+    table = pl.DataFrame(columns)
+    piece = pl.concat_list(pl.concat_list(table.columns).implode().over(pl.int_range(pl.len())))
+    known = pl.all_horizontal(pl.col(name).is_not_null() for name in table.columns)
+    return table.select(pl.when(known).then(piece).alias("ran"))["ran"]
 
 
 def seconds_of_date_times(text: pl.Series) -> pl.Series:
