@@ -125,6 +125,8 @@ def output(metavar: str, what: str) -> Any:
     return option(f"-o,--output {metavar}", what, show_default=False)
 
 
+Csv = Annotated[Path | None, option("--csv FILE", "the table as .csv, or as .xlsx (extra excel)", show_default=False)]
+
 SLOWER = "slow-down of two jobs that share a GPU: a number >= 1; k80, p100, v100 (measured); resources; a file"
 SCALED = "scaling profiles: a folder of measurements (pollux), or a file from optsched fit scaling"
 

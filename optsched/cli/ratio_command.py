@@ -13,7 +13,7 @@ import typer
 
 from optsched.cli.exit_status import require_finished, require_kept
 from optsched.cli.interrupt import telling
-from optsched.cli.options import AsJson, Strong, argument, option, output, policies
+from optsched.cli.options import AsJson, Csv, Strong, argument, option, output, policies
 from optsched.cli.output import answer, others_print_to_stderr, say, show
 
 if TYPE_CHECKING:
@@ -40,6 +40,7 @@ def ratio(
     ] = None,
     strong: Strong = False,
     folder: Annotated[Path | None, output("DIR", WORST)] = None,
+    csv: Csv = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure the ratios of policies over a suite of instances.
@@ -74,6 +75,8 @@ def ratio(
         For rigid gangs compute a stronger bound, too, which takes up to a minute.
     folder
         A folder for the table as JSON and every policy's worst instance.
+    csv
+        File for the ratios of all instances, .csv or .xlsx.
     as_json
         Print exactly one JSON document to stdout.
     """
@@ -83,6 +86,10 @@ def ratio(
     from optsched.io.traces.generate import settings
 
     _require_fitting(setting, seeds, errors, speed, strong)
+    if csv is not None:
+        from optsched.report.exports import check_table, save_tables
+
+        check_table(csv)
     at = None if speed is None else speed_in(speed)
     members = suite_of(suite) if seeds is None else drawn(suite, seeds, **settings(setting or []))
     if folder is not None:
@@ -97,10 +104,13 @@ def ratio(
 
         for line in save_ratios(table, members, folder, curves):
             say(line)
+    if csv is not None:
+        save_tables({"ratios": table.frame()}, csv)
     answer(
         as_json,
         (curves or table).to_json,
         lambda: ratio_view(table) if curves is None else robustness_view(curves),
+        csv,
     )
     if table.violations:
         instances = dict(members.instances())

@@ -16,6 +16,7 @@ from optsched.cli.interrupt import telling, tidying
 from optsched.cli.options import (
     DEFAULT_POLICIES,
     AsJson,
+    Csv,
     Objective,
     Reading,
     Seed,
@@ -41,8 +42,14 @@ def run(
     objective: Objective = None,
     strong: Strong = False,
     seed: Seed = 0,
-    folder: Annotated[Path | None, output("DIR", "a folder for result, schedules and certificates")] = None,
+    folder: Annotated[
+        Path | None, output("DIR", "a folder for result, schedules and certificates; or FILE.trace.json, for Perfetto")
+    ] = None,
     force: Annotated[bool, option("--force", "with -o: replace another run in the folder")] = False,
+    csv: Csv = None,
+    export: Annotated[
+        tuple[str, Path] | None, option("--export KIND FILE", "jobs, or slurm-priorities (advice), as .csv or .xlsx")
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
     """Run online policies on an instance; report certified ratios.
@@ -67,9 +74,13 @@ def run(
     seed
         Seed of all random numbers.
     folder
-        A folder for result, schedules and certificates.
+        A folder for result, schedules and certificates; or FILE.trace.json for a trace of the one schedule.
     force
         With -o: replace another run in the folder.
+    csv
+        File for the table, .csv or .xlsx.
+    export
+        An export of `optsched.report.exports`, and its file.
     as_json
         Print exactly one JSON document to stdout.
     """
@@ -78,6 +89,7 @@ def run(
     from optsched.evaluation.evaluate import default_policies, evaluate
     from optsched.policies.simulate import seeded, specify
     from optsched.progress import bars
+    from optsched.report.exports import RunOutputs
     from optsched.report.report_files import save_report
 
     # a mistake in a name is reported before a long trace is read
@@ -85,7 +97,9 @@ def run(
     loaded = reading.load(source)
     instance = loaded.instance
     chosen = named or [specify(seeded(text, seed)) for text in default_policies(instance)]
-    finished: list[Run] = []
+    outputs = RunOutputs(folder, csv, export)
+    outputs.check([specification.text for specification in chosen])
+    folder, finished = outputs.folder, list["Run"]()
     with (
         _folder(folder, [specification.text for specification in chosen], instance, force),
         telling(lambda: _tell_finished(instance, objective, finished, as_json)),
@@ -101,10 +115,10 @@ def run(
             progress=progress.step,
             finished=finished.append,
         )
-    written = [] if folder is None else save_report(report, folder)
+    written, files = [] if folder is None else save_report(report, folder), outputs.save(report)
     if report.note:
         say(report.note)
-    answer(as_json, report.to_json, lambda: report_view(report))
+    answer(as_json, report.to_json, lambda: report_view(report), *files)
     if folder is not None and not as_json:
         write(f"wrote {folder}: {', '.join(path.name for path in written)}\n")
     require_kept([(instance, judgement) for judgement in report.violations], folder)

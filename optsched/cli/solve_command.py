@@ -13,6 +13,7 @@ from optsched.cli.output import answer, print_json, say, show, write
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError
 from optsched.problem.atomic_files import check_writable
+from optsched.problem.schedule_file import is_trace
 
 if TYPE_CHECKING:
     from optsched.problem.instance import Instance
@@ -33,7 +34,7 @@ def solve(
     time_limit: Annotated[
         str | None, option("--time-limit TIME", "seconds, 10s, 90min, 2h, 01:30:00; default: none")
     ] = None,
-    file: Annotated[Path | None, output("FILE", "a file for the schedule (.json, .parquet)")] = None,
+    file: Annotated[Path | None, output("FILE", "a file for the schedule (.json, .parquet, or .trace.json)")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Compute a proven optimum, or an interval at the time limit.
@@ -56,7 +57,7 @@ def solve(
     time_limit
         Time limit. Default: none.
     file
-        A file for the schedule (.json, .parquet).
+        A file for the schedule (.json, .parquet), or for a trace of it (.trace.json).
     as_json
         Print exactly one JSON document to stdout.
     """
@@ -91,7 +92,11 @@ def solve(
 
 
 def _save(solution: Solution, file: Path | None) -> None:
-    if file is not None and solution.schedule is not None:
+    if file is not None and solution.schedule is not None and is_trace(file):
+        from optsched.plot.trace_events import save_trace
+
+        save_trace(solution, file)
+    elif file is not None and solution.schedule is not None:
         solution.schedule.save(file, objective=solution.objective, value=solution.value, preemptive=solution.gain)
 
 
