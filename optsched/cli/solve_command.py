@@ -13,7 +13,6 @@ from optsched.cli.output import answer, print_json, say, show, write
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError
 from optsched.problem.atomic_files import check_writable
-from optsched.problem.schedule_file import is_trace
 
 if TYPE_CHECKING:
     from optsched.problem.instance import Instance
@@ -92,11 +91,15 @@ def solve(
 
 
 def _save(solution: Solution, file: Path | None) -> None:
-    if file is not None and solution.schedule is not None and is_trace(file):
+    if file is None or solution.schedule is None:
+        return
+    from optsched.problem.schedule_file import is_trace
+
+    if is_trace(file):
         from optsched.plot.trace_events import save_trace
 
         save_trace(solution, file)
-    elif file is not None and solution.schedule is not None:
+    else:
         solution.schedule.save(file, objective=solution.objective, value=solution.value, preemptive=solution.gain)
 
 

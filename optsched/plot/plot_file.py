@@ -110,8 +110,8 @@ def plot_file(
             elif suffix != TRACE and plot.page is not None:
                 save(plot.page(source, header, about, window), out)
             else:
-                what = "trace" if suffix == TRACE else "page"
-                raise InputError(f"there is no such {what} of {plot.what}", file=out, legal=".png, .svg or .pdf")
+                missing = "trace" if suffix == TRACE else "page"
+                raise InputError(f"there is no such {missing} of {plot.what}", file=out, legal=".png, .svg or .pdf")
             return
     what = header.get("format")
     message = f"a file of format {what} cannot be drawn" if isinstance(what, str) else "not a file that can be drawn"

@@ -20,7 +20,7 @@ from optsched.simulation.run import Run
 SUFFIXES = (".csv", ".xlsx")
 MOST_ROWS = 1_048_575  # of a sheet of Excel, without its header
 TOP = 4_294_960_000  # above every priority that Slurm's priority/basic assigns (4,294,901,759 and less)
-NICE_STEP = 1000
+NICE_STEP, NICEST = 1000, 2_147_483_645  # between jobs; the largest that scontrol takes
 EXPORTS: Registry[Callable[[Report], pl.DataFrame]] = Registry("export", package="optsched.report")
 OF_ONE = ("slurm-priorities",)  # exports of a single run
 
@@ -180,6 +180,6 @@ def slurm_priorities(report: Report) -> pl.DataFrame:
     return table.select(
         pl.col("id").alias("job_id"),
         pl.Series("priority", TOP - rank),
-        pl.Series("nice", NICE_STEP * rank),
+        pl.Series("nice", np.minimum(NICE_STEP * rank, NICEST)),
         "start",
     )
