@@ -88,7 +88,7 @@ class RunOutputs:
         if self.trace is not None:
             from optsched.plot.trace_events import save_trace
 
-            save_trace(report.runs[0].schedule, self.trace)
+            save_trace(report.runs[-1].schedule, self.trace)  # of the one policy
         if self.csv is not None:
             jobs = {f"{k:02d} {file_name(run.policy)}": run.jobs for k, run in enumerate(report.runs, 1)}
             save_tables({"policies": report.frame(), **jobs}, self.csv)
@@ -174,7 +174,7 @@ def slurm_priorities(report: Report) -> pl.DataFrame:
     report
         The report of one run.
     """
-    run: Run = report.runs[0]
+    run: Run = report.runs[-1]
     table = run.jobs.with_row_index("row").filter(pl.col("start").is_not_null()).sort("start", "arrival", "row")
     rank = np.arange(table.height)
     return table.select(
