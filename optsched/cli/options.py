@@ -126,6 +126,11 @@ def output(metavar: str, what: str) -> Any:
 
 
 Csv = Annotated[Path | None, option("--csv FILE", "the table as .csv, or as .xlsx (extra excel)", show_default=False)]
+ReportFile = Annotated[
+    Path | None,
+    option("--report FILE.html", "a self-contained page to forward: the result, tables, charts", show_default=False),
+]
+
 
 SLOWER = "slow-down of two jobs that share a GPU: a number >= 1; k80, p100, v100 (measured); resources; a file"
 SCALED = "scaling profiles: a folder of measurements (pollux), or a file from optsched fit scaling"

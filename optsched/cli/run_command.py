@@ -19,6 +19,7 @@ from optsched.cli.options import (
     Csv,
     Objective,
     Reading,
+    ReportFile,
     Seed,
     Source,
     Strong,
@@ -28,9 +29,11 @@ from optsched.cli.options import (
     reading_source,
 )
 from optsched.cli.output import answer, others_print_to_stderr, say, show, write
+from optsched.cli.report_file import check_report, write_report
 
 if TYPE_CHECKING:
     from optsched.problem.instance import Instance
+    from optsched.report.page import PageTable
     from optsched.simulation.run import Run
 
 
@@ -50,6 +53,7 @@ def run(
     export: Annotated[
         tuple[str, Path] | None, option("--export KIND FILE", "jobs, or slurm-priorities (advice), as .csv or .xlsx")
     ] = None,
+    report_file: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Run online policies on an instance; report certified ratios.
@@ -81,9 +85,12 @@ def run(
         File for the table, .csv or .xlsx.
     export
         An export of `optsched.report.exports`, and its file.
+    report_file
+        A page to forward: the result, tables, charts.
     as_json
         Print exactly one JSON document to stdout.
     """
+    check_report(report_file)
     reading.look(source)
     from optsched.cli.run_table import report_view
     from optsched.evaluation.evaluate import default_policies, evaluate
@@ -118,7 +125,14 @@ def run(
     written, files = [] if folder is None else save_report(report, folder), outputs.save(report)
     if report.note:
         say(report.note)
-    answer(as_json, report.to_json, lambda: report_view(report), *files)
+
+    def page(tables: list[PageTable], notes: list[str], command: str) -> str:
+        from optsched.report.run_page import run_page
+
+        return run_page(report, tables[0], notes, command)
+
+    write_report(report_file, lambda: report_view(report), page)
+    answer(as_json, report.to_json, lambda: report_view(report), *files, report_file)
     if folder is not None and not as_json:
         write(f"wrote {folder}: {', '.join(path.name for path in written)}\n")
     require_kept([(instance, judgement) for judgement in report.violations], folder)

@@ -208,7 +208,7 @@ def over_time(
     check_legal(len(ax) == 2, "ax", len(ax), "two axes")
     used, waiting = ax
     last = max(t.span[1] for t in lines.values())
-    shown = min(last, _without_tail(list(made.values()), last) if end is None else end)
+    shown = min(last, window_end(list(made.values()), last) if end is None else end)
     exact = all(max(t.held[0].size, t.waits[0].size) <= FEW for t in lines.values())
     for k, (name, t) in enumerate(lines.items()):
         begin, finish, _, count = t.held
@@ -234,8 +234,16 @@ def over_time(
     return root_of(used)
 
 
-def _without_tail(made: Sequence[Schedule], last: float) -> float:
-    """Return the end of a window without the last few jobs if these take more than half of the time; otherwise ``last``."""
+def window_end(made: Sequence[Schedule], last: float) -> float:
+    """Return the end of a window without the last few jobs if these take more than half of the time; otherwise ``last``.
+
+    Parameters
+    ----------
+    made
+        Schedules whose times count from the first arrival.
+    last
+        End of the last schedule in seconds.
+    """
     ends = 0.0
     for each in made:
         arrival, done = each.instance.arrival, np.sort(each.completion)
