@@ -74,6 +74,7 @@ class LoadRequest:
     say: Callable[[str], None] | None = None
     unit: str = "gpu"
     release: str = "submit"
+    walltimes: str = "keep"
 
 
 AS_IT_STANDS = LoadRequest()
@@ -95,6 +96,7 @@ def load(
     say: Callable[[str], None] | None = None,
     unit: str = "gpu",
     release: str = "submit",
+    walltimes: str = "keep",
 ) -> Instance:
     r"""Return the instance that ``source`` names.
 
@@ -140,6 +142,8 @@ def load(
         What a gang counts, for logs that know more than GPUs: ``gpu``, ``cpu`` or ``node``.
     release
         When a job arrives, for logs that know both: ``submit``, or ``eligible`` (after dependencies, holds and limits).
+    walltimes
+        For logs with walltimes: ``keep`` runs that are longer, or ``cut`` them, and their ``ran``, at the walltime.
 
     Raises
     ------
@@ -166,7 +170,7 @@ def load(
     fine = isinstance(columns, Mapping) and all(isinstance(name, str) for pair in columns.items() for name in pair)
     legal = "{'arrival': 'submitted', ...}, or the text 'arrival=submitted,...'"
     check_legal(columns is None or fine, "columns", columns, legal)
-    request = LoadRequest(cluster, limit, columns, skip_bad, *speeds, job_level, say, unit, release)
+    request = LoadRequest(cluster, limit, columns, skip_bad, *speeds, job_level, say, unit, release, walltimes)
     instance = load_counted(source, request).instance
     for line in not_modelled(instance) if say is None else ():
         warnings.warn(f"{source}: {line}", UserWarning, stacklevel=2)
