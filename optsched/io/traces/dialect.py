@@ -288,6 +288,7 @@ def finish(
     *,
     fields: Mapping[str, str] | None = None,
     from_earliest: tuple[str, ...] = (),
+    times: Mapping[str, pl.Series] | None = None,
     notes: Mapping[str, Any] | None = None,
     cluster: Cluster | None = None,
     objective: str | None = None,
@@ -307,6 +308,8 @@ def finish(
         Column of the file of each field, for the report, where the series has neither its name nor the field's.
     from_earliest
         Time columns that are counted from the earliest arrival of the legal rows.
+    times
+        Further times in seconds, by their column in the file, that must be on the clock of the arrivals; null is legal.
     notes
         Further data with which the instance can be derived again; they go into its recipe.
     cluster
@@ -328,7 +331,9 @@ def finish(
     columns.setdefault("arrival", pl.Series([0.0]).new_from_index(0, rows.count))
     named = {name: each.name if each.name in rows.columns else name for name, each in jobs.items()} | dict(fields or {})
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()])
-    _require_one_clock(rows, columns, named, absolute=bool(from_earliest))
+    checked = {named["due"]: columns["due"]} if named.get("due") in rows.columns else {}
+    clock = (columns["arrival"], named.get("arrival", "arrival"), {**checked, **(times or {})})
+    _require_one_clock(rows, *clock, absolute=bool(from_earliest))
     for name, wrong, limit, message in RULES:  # rules for one field alone; names are checked at the end
         of_file = name != "id" and named.get(name) in rows.columns
         if of_file and set(wrong.meta.root_names()) == {name}:
@@ -410,19 +415,19 @@ def gpus_in_use(table: pl.DataFrame) -> int | None:
     return max(int(in_use.max(initial=1)), int(table["gpus"].to_numpy().max(initial=1)))
 
 
-def _require_one_clock(rows: Rows, jobs: Mapping[str, pl.Series], named: Mapping[str, str], *, absolute: bool) -> None:
-    """Reject rows whose arrival is not on the clock of most arrivals, and rows whose due date in the file is not."""
-    arrival = jobs["arrival"].cast(pl.Float64)
+def _require_one_clock(
+    rows: Rows, arrival: pl.Series, column: str, others: Mapping[str, pl.Series], *, absolute: bool
+) -> None:
+    """Reject rows whose arrival is not on the clock of most arrivals, and rows of which another time is not on it."""
+    arrival = arrival.cast(pl.Float64)
     clock = OneClock.of(arrival, rows.good, absolute=absolute or are_unix_seconds(arrival))
     if clock is None:
         return
-    column = named.get("arrival", "arrival")
     first, last = (rows.place(column, k) for k in (clock.first, clock.last))
     legal = clock.legal(first, last)
     rows.reject(clock.not_on_it(arrival), column, legal, "on another clock")
-    if "due" in jobs and named["due"] in rows.columns:
-        due = jobs["due"].cast(pl.Float64)
-        rows.reject(clock.not_on_it(due), named["due"], f"{legal}; empty: no due date", "on another clock")
+    for name, times in others.items():
+        rows.reject(clock.not_on_it(times.cast(pl.Float64)), name, f"{legal}; empty: none", "on another clock")
 
 
 def _first(arrival: pl.Series, good: pl.Series, limit: int | None) -> pl.Series:

@@ -64,7 +64,9 @@ def recognises(lines: Sequence[str]) -> bool:
     lines
         The first lines.
     """
-    return is_swf(lines) or (bool(lines) and len(lines[0].split()) >= SWF_COLUMNS and is_swf(lines[1:]))
+    named = bool(lines) and len(lines[0].split()) >= SWF_COLUMNS and not is_swf(lines)
+    unknown = any(line.startswith(";") or "-1" in line.split() for line in lines)  # tables of other numbers have none
+    return unknown and is_swf(lines[1:] if named else lines)
 
 
 @dialect("swf", guesses_cluster=True, counts="processors", recognises=recognises)
@@ -84,8 +86,11 @@ def read(request: TraceRequest) -> TraceRead:
     jobs = jobs.with_columns(gpus.to_series().cast(pl.Int64).alias("gpus"))
     _leave_out(rows, jobs)
     _say_statuses(rows, jobs)
-    columns = {"id": rows.unique("job"), "arrival": jobs["submit"], "gpus": jobs["gpus"], "duration": jobs["run"]}
-    columns["walltime"] = jobs.select(pl.when(pl.col("requested_time") > 0).then("requested_time")).to_series()
+    stated = jobs.select(
+        pl.when(pl.col("submit") != -1).then("submit"), pl.when(pl.col("requested_time") > 0).then("requested_time")
+    )
+    columns = {"id": rows.unique("job"), "arrival": stated["submit"], "walltime": stated["requested_time"]}
+    columns |= {"gpus": jobs["gpus"], "duration": jobs["run"]}
     columns |= {"status": jobs["status"], "user": label["user"], "group": label["group"]}
     declared = _processors(rows, header)
     if _was_logged(rows, jobs):
