@@ -38,8 +38,10 @@ from optsched.io.traces.rows import Rows, pieces_of
 from optsched.io.traces.text_table import read_text_table
 from optsched.problem.cluster import MAX_GPUS, Cluster
 
-HEADER = ("job_id", "submission_time", "requested_number_of_resources", "requested_time", "final_state")
-HEADER += ("starting_time", "execution_time", "finish_time", "allocated_resources")
+HEADER = (
+    *("job_id", "submission_time", "requested_number_of_resources", "requested_time", "final_state"),
+    *("starting_time", "execution_time", "finish_time", "allocated_resources"),
+)
 REJECTED = "REJECTED"
 ROUNDING = 1e-3  # seconds by which an execution time may differ from finish - start
 _INTERVALS = re.compile(r"\d{1,9}(-\d{1,9})?([ ,]+\d{1,9}(-\d{1,9})?)*")
@@ -77,8 +79,9 @@ def read(request: TraceRequest) -> TraceRead:
             f"{int(other.sum())} jobs held another number of resources than they requested: what they held is taken"
         )
     gpus = pl.select(pl.coalesce(held, asked).alias(asked.name)).to_series()
-    most = highest.filter(rows.good).max()
-    cluster = None if most is None else Cluster.parse(f"1x{int(most) + 1}")  # type: ignore[arg-type]
+    named = highest.filter(rows.good).drop_nulls().to_numpy()
+    most = int(named.max(initial=-1))
+    cluster = None if most < 0 else Cluster.parse(f"1x{most + 1}")
     if cluster is not None and request.cluster is None:
         rows.say(f"the cluster is guessed: resources up to {most} were in use; state yours with --cluster")
     jobs = {"id": name, "arrival": submitted, "gpus": gpus, "duration": duration, "status": state}

@@ -196,12 +196,14 @@ def asked_columns(there: Sequence[str], columns: Mapping[str, str] = NOTHING, ne
     columns
         Columns that the user has named, by field.
     needed
-        Fields to name; none: those that a job needs, with start and end if the file has columns for them.
+        Fields to name; none: those that a job needs, or start, end and what is asked about a schedule that ran, if the
+        file has columns for them.
     """
     guessed = {**guessed_columns(there), **columns}
     if not needed:
         ran = all(field in guessed for field in RAN)
-        needed = (*NEEDED[:2], *RAN) if ran else NEEDED
+        labels = [field for field in ("walltime", "user", "status") if field in guessed]
+        needed = (*NEEDED[:2], *RAN, *labels) if ran else NEEDED
     return ",".join(f"{field}={guessed.get(field, '...')}" for field in needed)
 
 
