@@ -150,6 +150,9 @@ class Reading:
     skip_bad: Annotated[bool, option("--skip-bad", "leave out invalid rows, and count them")] = False
     unit: Annotated[str, option("--unit gpu|cpu|node", "logs: what the gang of a job counts")] = "gpu"
     release: Annotated[str, option("--release submit|eligible", "logs: when a job arrives")] = "submit"
+    walltimes: Annotated[
+        str, option("--walltimes keep|cut", "logs: keep runs beyond the walltime of their job, or end them there")
+    ] = "keep"
     throughputs: Annotated[
         Path | None,
         option("--throughputs FILE", "iterations/s by model and GPU type (Gavel's JSON); default: the built-in table"),
