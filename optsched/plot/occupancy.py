@@ -27,7 +27,7 @@ from optsched.plot.timeline import TASKS_INSTEAD, Drawn, Timeline, bin_means, le
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import JOBS_PER_GPU, Schedule, Scheduled, schedule_in
-from optsched.problem.schedule_file import FORMAT
+from optsched.problem.schedule_file import FORMAT, has_starts
 
 PANEL = 1.5  # inches of each curve under the image
 FEW, PARTS = 600, 240  # of runs that are compared: intervals up to which curves are drawn as they are; parts of means
@@ -317,5 +317,5 @@ def _page(path: Path, header: Mapping[str, Any], instance: Instance | None, wind
 
 
 PLOTS.register("schedule")(
-    Plot(f"a schedule ({FORMAT})", lambda header: header.get("format") == FORMAT, _draw, page=_page)
+    Plot(f"a schedule ({FORMAT})", lambda header: header.get("format") == FORMAT or has_starts(header), _draw, page=_page)
 )

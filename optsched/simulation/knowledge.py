@@ -15,3 +15,6 @@ class Knowledge(StrEnum):
     CLAIRVOYANT = "clairvoyant"
     PREDICTED = "predicted"
     NON_CLAIRVOYANT = "non-clairvoyant"
+
+
+NOT_STATED = "not stated"  # the knowledge of whoever made a schedule that no policy of optsched made
