@@ -58,7 +58,7 @@ def run(
 ) -> None:
     """Run online policies on an instance; report certified ratios.
 
-    Each ratio is to a proven optimum, or to a verified lower bound on it.
+    Each ratio is to a proven optimum, or to a verified lower bound on it. If the log says what ran, that is the first row.
 
     optsched run cluster-week -p fifo+consolidated -p srtf -o result
 
@@ -93,6 +93,7 @@ def run(
     check_report(report_file)
     reading.look(source)
     from optsched.cli.run_table import report_view
+    from optsched.evaluation.as_logged import AS_LOGGED, has_log
     from optsched.evaluation.evaluate import default_policies, evaluate
     from optsched.policies.simulate import seeded, specify
     from optsched.progress import bars
@@ -107,8 +108,9 @@ def run(
     outputs = RunOutputs(folder, csv, export)
     outputs.check([specification.text for specification in chosen])
     folder, finished = outputs.folder, list["Run"]()
+    rows = [*[AS_LOGGED] * has_log(instance), *(specification.text for specification in chosen)]
     with (
-        _folder(folder, [specification.text for specification in chosen], instance, force),
+        _folder(folder, rows, instance, force),
         telling(lambda: _tell_finished(instance, objective, finished, as_json)),
         bars() as progress,
         others_print_to_stderr(),
@@ -136,7 +138,8 @@ def run(
     if folder is not None and not as_json:
         write(f"wrote {folder}: {', '.join(path.name for path in written)}\n")
     require_kept([(instance, judgement) for judgement in report.violations], folder)
-    require_finished("", [f"{done.policy} ({len(done.unfinished)})" for done in report.runs if done.unfinished])
+    simulated = (done for done in report.runs if done is not report.logged)
+    require_finished("", [f"{done.policy} ({len(done.unfinished)})" for done in simulated if done.unfinished])
 
 
 def _tell_finished(instance: Instance, objective: str | None, finished: list[Run], as_json: bool) -> None:

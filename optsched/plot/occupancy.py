@@ -28,7 +28,7 @@ from optsched.plot.trace_events import trace_text
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import JOBS_PER_GPU, Schedule, Scheduled, schedule_in
-from optsched.problem.schedule_file import FORMAT
+from optsched.problem.schedule_file import FORMAT, has_starts
 
 PANEL = 1.5  # inches of each curve under the image
 FEW, PARTS = 600, 240  # of runs that are compared: intervals up to which curves are drawn as they are; parts of means
@@ -330,5 +330,11 @@ def _trace(path: Path, header: Mapping[str, Any], instance: Instance | None, win
 
 
 PLOTS.register("schedule")(
-    Plot(f"a schedule ({FORMAT})", lambda header: header.get("format") == FORMAT, _draw, page=_page, trace=_trace)
+    Plot(
+        f"a schedule ({FORMAT})",
+        lambda header: header.get("format") == FORMAT or has_starts(header),
+        _draw,
+        page=_page,
+        trace=_trace,
+    )
 )
