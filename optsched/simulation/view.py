@@ -454,6 +454,18 @@ class EngineView(View):
         """
         return float(self._instance.due[self._arrived(job)])
 
+    def walltime(self, job: int) -> float:
+        """Return the limit in seconds that the user of a job stated at its submission; inf if there is none.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
+        if self._knowledge is Knowledge.NON_CLAIRVOYANT:
+            raise KnowledgeError(f"a {self._knowledge} policy asked for the walltime of a job")
+        return float(self._instance.walltime[self._arrived(job)])
+
     def attained(self, job: int) -> float:
         """Return the GPU-seconds that a job has held so far.
 
