@@ -13,7 +13,7 @@ import typer
 
 from optsched.cli.exit_status import require_finished, require_kept
 from optsched.cli.interrupt import telling
-from optsched.cli.options import AsJson, ReportFile, Strong, argument, option, output, policies
+from optsched.cli.options import AsJson, Csv, ReportFile, Strong, argument, option, output, policies
 from optsched.cli.output import answer, others_print_to_stderr, say, show
 from optsched.cli.report_page import check_report, write_report
 
@@ -44,6 +44,7 @@ def ratio(
     ] = None,
     strong: Strong = False,
     folder: Annotated[Path | None, output("DIR", WORST)] = None,
+    csv: Csv = None,
     report_file: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -79,6 +80,8 @@ def ratio(
         For rigid gangs compute a stronger bound, too, which takes up to a minute.
     folder
         A folder for the table as JSON and every policy's worst instance.
+    csv
+        File for the ratios of all instances, .csv or .xlsx.
     report_file
         A page to forward: the result, tables, charts.
     as_json
@@ -91,6 +94,10 @@ def ratio(
     from optsched.io.traces.generate import settings
 
     _require_fitting(setting, seeds, errors, speed, strong)
+    if csv is not None:
+        from optsched.report.exports import check_table, save_tables
+
+        check_table(csv)
     at = None if speed is None else speed_in(speed)
     members = suite_of(suite) if seeds is None else drawn(suite, seeds, **settings(setting or []))
     if folder is not None:
@@ -105,6 +112,8 @@ def ratio(
 
         for line in save_ratios(table, members, folder, curves):
             say(line)
+    if csv is not None:
+        save_tables({"ratios": table.frame()}, csv)
 
     def view() -> Group:
         return ratio_view(table) if curves is None else robustness_view(curves)
@@ -115,7 +124,7 @@ def ratio(
         return ratio_page(table, curves, tables, notes, command)
 
     write_report(report_file, view, page)
-    answer(as_json, (curves or table).to_json, view, report_file)
+    answer(as_json, (curves or table).to_json, view, csv, report_file)
     if table.violations:
         instances = dict(members.instances())
         require_kept([(instances[name], judgement) for name, judgement in table.violations], folder)

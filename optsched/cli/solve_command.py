@@ -48,7 +48,7 @@ def solve(
     time_limit: Annotated[
         str | None, option("--time-limit TIME", "seconds, 10s, 90min, 2h, 01:30:00; default: none")
     ] = None,
-    file: Annotated[Path | None, output("FILE", "a file for the schedule (.json, .parquet)")] = None,
+    file: Annotated[Path | None, output("FILE", "a file for the schedule (.json, .parquet, or .trace.json)")] = None,
     report_file: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -72,7 +72,7 @@ def solve(
     time_limit
         Time limit. Default: none.
     file
-        A file for the schedule (.json, .parquet).
+        A file for the schedule (.json, .parquet), or for a trace of it (.trace.json).
     report_file
         A page to forward: the result, tables, charts.
     as_json
@@ -110,7 +110,15 @@ def solve(
 
 
 def _save(solution: Solution, file: Path | None) -> None:
-    if file is not None and solution.schedule is not None:
+    if file is None or solution.schedule is None:
+        return
+    from optsched.problem.schedule_file import is_trace
+
+    if is_trace(file):
+        from optsched.plot.trace_events import save_trace
+
+        save_trace(solution, file)
+    else:
         solution.schedule.save(file, objective=solution.objective, value=solution.value, preemptive=solution.gain)
 
 
