@@ -12,7 +12,6 @@ from optsched.problem.schedule import Schedule
 from optsched.simulation.metrics import seconds_running
 from optsched.speeds.duration import solo_times
 
-SHORTEST = 10.0  # seconds; the slowdown of a shorter job is that of one of this length
 LONG = {"up to 10 min": 600.0, "10 min to 1 h": 3600.0, "1 h to 6 h": 6 * 3600.0, "6 h to 1 day": 86400.0}  # seconds
 LONGER = "more than 1 day"
 SAME = 1.0  # seconds; a JCT that changes by less counts as unchanged
@@ -118,21 +117,6 @@ def completion_times(schedule: Schedule) -> Floats:
     """
     local = schedule.relative
     return np.where(local.finished, local.completion - local.instance.arrival, np.nan)
-
-
-def bounded_slowdown(schedule: Schedule) -> Floats:
-    """Return max(1, JCT / max(p, 10 s)) of every job, f64[n]; nan for an unfinished job.
-
-    Parameters
-    ----------
-    schedule
-        The schedule.
-
-    Notes
-    -----
-    p is the processing time alone on the best placement.
-    """
-    return np.maximum(1.0, completion_times(schedule) / np.maximum(solo_times(schedule.instance).seconds, SHORTEST))
 
 
 def queued_hours(schedule: Schedule) -> Floats:

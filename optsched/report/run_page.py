@@ -7,8 +7,10 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from optsched.classes import CLASSES
+from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.report import Report
-from optsched.io.traces.dialect import NOT_MODELLED, not_modelled
+from optsched.evaluation.score import in_words
+from optsched.io.traces.dialect import LEFT_OUT, NOT_MODELLED, SAID, SKIPPED, reading_notes
 from optsched.plot.labels import by_label
 from optsched.plot.time_axis import in_unit
 from optsched.problem.instance import Instance
@@ -16,7 +18,6 @@ from optsched.problem.schedule import Schedule
 from optsched.report.job_groups import (
     SAME,
     JobGroups,
-    bounded_slowdown,
     by_duration,
     by_people,
     by_size,
@@ -24,11 +25,12 @@ from optsched.report.job_groups import (
     gains,
     queued_hours,
 )
-from optsched.report.optimality_sentence import AS_LOGGED, DEFINED, comparison, distance, objective_in_words, spelled
+from optsched.report.optimality_sentence import DEFINED, comparison, distance, objective_in_words
 from optsched.report.page import CURVES, PageFacts, PageLines, PageSection, PageTable, page
 from optsched.report.page_charts import line_chart
 from optsched.report.series import over_time
 from optsched.rounding import number, ratio
+from optsched.simulation.metrics import bounded_slowdowns
 from optsched.speeds.duration import solo_times
 
 FULL = 0.95  # share of the GPUs from which on a cluster counts as full
@@ -75,7 +77,13 @@ def run_page(
     title = f"{instance.name or 'Jobs'}: {', '.join(list(schedules)[:4])}{' ...' if len(schedules) > 4 else ''}"
     details = [*comparison(report), *filter(None, [DEFINED.get(report.objective)])]
     return page(
-        title, distance(first), sections, details=details, figures=_figures(report), command=command, instance=instance
+        title,
+        distance(first),
+        sections,
+        details=details,
+        figures=key_figures(report),
+        command=command,
+        instance=instance,
     )
 
 
@@ -95,8 +103,14 @@ def _tables(table: PageTable, report: Report) -> list[PageTable]:
     ]
 
 
-def _figures(report: Report) -> list[tuple[str, str]]:
-    """Return the main numbers of the first policy."""
+def key_figures(report: Report) -> list[tuple[str, str]]:
+    """Return the main numbers of the first policy, as (number, meaning).
+
+    Parameters
+    ----------
+    report
+        The report.
+    """
     first, instance, figures = report.lines[0], report.instance, []
     metrics = first.run.metrics
     if first.ratio is not None and first.bound is not None:
@@ -161,7 +175,7 @@ def slowdown_section(schedules: Mapping[str, Schedule]) -> list[PageSection]:
     instance = next(iter(schedules.values())).instance
     if not instance.n:
         return []
-    values = {name: bounded_slowdown(schedule) for name, schedule in schedules.items()}
+    values = {name: bounded_slowdowns(s.relative.instance, s.relative.completion) for name, s in schedules.items()}
     size, length = by_size(instance), by_duration(instance)
     intro = (
         "The slowdown of a job is its completion time divided by its processing time (at least 10 seconds). 1 means that "
@@ -281,14 +295,18 @@ def reading_facts(instance: Instance, skipped_rows: int = 0) -> list[tuple[str, 
         Invalid rows of the source that were left out.
     """
     hours = float(np.dot(instance.gpus, solo_times(instance).seconds)) / 3600.0
-    facts = [("Jobs", f"{instance.n:,}, which ask for {spelled(hours)} GPU-hours")]
+    facts = [("Jobs", f"{instance.n:,}, which ask for {in_words(hours)} GPU-hours")]
     recipe = instance.recipe or {}
     parameters = recipe.get("parameters")
     if recipe.get("name"):
         said = parameters.items() if isinstance(parameters, Mapping) else ()
-        stated = ((name, str(value)) for name, value in said if name != NOT_MODELLED and value is not None)
+        stated = (
+            (name, str(value))
+            for name, value in said
+            if name not in (NOT_MODELLED, LEFT_OUT, SKIPPED, SAID) and value is not None
+        )
         shown = ", ".join(f"{name} {value if len(value) < 80 else value[:80] + ' ...'}" for name, value in stated)
         facts.append(("Source", f"{recipe['name']}{f' ({shown})' if shown else ''}"))
     if skipped_rows:
         facts.append(("Rows left out", f"{skipped_rows:,} invalid rows of the source"))
-    return [*facts, *(("Not modelled", line) for line in not_modelled(instance))]
+    return [*facts, *(("Reading of the log", line) for line in reading_notes(instance))]
