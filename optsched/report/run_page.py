@@ -91,10 +91,7 @@ def _tables(table: PageTable, report: Report) -> list[PageTable]:
     """Return the table of ``run`` as two: the distance from the best possible schedule, with the bound, and the metrics."""
     end = len(table.heads) - (2 if any(line.guarantee for line in report.lines) else 1)
     bounds = ["-" if line.bound is None else number(line.bound.value) for line in report.lines]
-    rows = [
-        [*row[:3], bound, row[3].replace("<=", "\u2264"), *row[end:]]
-        for row, bound in zip(table.rows, bounds, strict=True)
-    ]
+    rows = [[*row[:3], bound, row[3], *row[end:]] for row, bound in zip(table.rows, bounds, strict=True)]
     heads = ["policy", "knowledge", objective_in_words(report.objective), "bound", "ratio", *table.heads[end:]]
     measured = [[row[0], *row[4:end]] for row in table.rows]
     return [

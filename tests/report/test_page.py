@@ -296,6 +296,7 @@ def test_run_writes_it_and_says_so(command: Callable[..., Any], tmp_path: Path) 
     asked = ("run", "rigid-06-1", "-p", "fifo", "-p", "srtf", "--report", file)
     assert f"wrote {file}" in command(*asked).words
     said = Markup(file.read_text(encoding="utf-8")).text
+    assert "\u2264 1.1" in said
     assert shlex.join(["optsched", *map(str, asked)]) in said
     assert osd.load("rigid-06-1").digest in said
     assert command(*asked, "--json").document["runs"][0]["policy"] == "fifo"
