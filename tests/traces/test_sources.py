@@ -128,7 +128,10 @@ def test_every_way_to_misname_a_source(folder: Path) -> None:
         ("none.parquet", r"none\.parquet: no such file"),
         (f"{folder}/log.csv", r"named with its dialect \(expected: philly:.*log\.csv --cluster NODESxGPUS\)"),
         (f"{folder}/own.csv", r"csv:.*own\.csv --columns arrival=Submit Time,gpus=...,duration=run_seconds --cluster"),
-        (f"{folder}/ran.csv", r"csv:.*csv --columns arrival=Submitted At,gpus=GPUs,start=start_time,end=end_time,status=State\)"),
+        (
+            f"{folder}/ran.csv",
+            r"csv:.*csv --columns arrival=Submitted At,gpus=GPUs,start=start_time,end=end_time,status=State\)",
+        ),
         (f"{folder}/log.swf", r"named with its dialect \(expected: swf:.*/log\.swf\)"),
         (f"{folder}/classic.json", r"named with its dialect \(expected: classic:.*/classic\.json#ID\)"),
         (f"{folder}/jobs.trace", r"expected: gavel:.*/jobs\.trace --cluster NODESxGPUS\)"),
