@@ -339,7 +339,7 @@ def in_words(value: float, side: Side = "nearest") -> str:
     """
     for word, size in (("billion", 1e9), ("million", 1e6)):
         if abs(value) >= size:
-            return f"{fixed(value / size, 1, side)} {word}"
+            return f"{fixed(value / size, 1 if abs(value) >= 100 * size else 2, side)} {word}"
     return number(value, 6, side)
 
 
