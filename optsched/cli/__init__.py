@@ -83,7 +83,22 @@ def _bare(
         typer.echo(ctx.get_help())
 
 
-for _command in (run, score, solve, bound, verify, ratio, attack, generate, convert, fit, reproduce, sweep, plot, library):
+for _command in (
+    run,
+    score,
+    solve,
+    bound,
+    verify,
+    ratio,
+    attack,
+    generate,
+    convert,
+    fit,
+    reproduce,
+    sweep,
+    plot,
+    library,
+):
     app.command(cls=StrictCommand, context_settings=SETTINGS)(_command)
 for _name, _command in (("check-policy", check_policy), ("list", list_names), ("warm-up", warm_up)):
     app.command(name=_name, cls=StrictCommand, context_settings=SETTINGS)(_command)

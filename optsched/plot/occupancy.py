@@ -317,5 +317,7 @@ def _page(path: Path, header: Mapping[str, Any], instance: Instance | None, wind
 
 
 PLOTS.register("schedule")(
-    Plot(f"a schedule ({FORMAT})", lambda header: header.get("format") == FORMAT or has_starts(header), _draw, page=_page)
+    Plot(
+        f"a schedule ({FORMAT})", lambda header: header.get("format") == FORMAT or has_starts(header), _draw, page=_page
+    )
 )

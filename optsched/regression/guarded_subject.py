@@ -21,8 +21,6 @@ from numbers import Real
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-
 from optsched.classes import class_stated, usual_class
 from optsched.errors import InputError, SimulationError, check_legal
 from optsched.evaluation.accepted_run import accepted, refereed

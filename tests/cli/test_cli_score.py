@@ -16,8 +16,12 @@ COLUMNS = 160
 
 @pytest.fixture
 def log(tmp_path: Path) -> Path:
-    """Three jobs that ran in one order, of which another is better; the second starts before its submission."""
-    jobs = [Job("a", 0, 1, 50, ran=((0, 50),)), Job("b", 60, 1, 5, ran=((50, 55),)), Job("c", 1, ran=((55, 60),), duration=5)]
+    """Jobs that ran in one order, of which another is better; the second starts before its submission."""
+    jobs = [
+        Job("a", 0, 1, 50, ran=((0, 50),)),
+        Job("b", 60, 1, 5, ran=((50, 55),)),
+        Job("c", 1, ran=((55, 60),), duration=5),
+    ]
     Instance(jobs, "1x1", "log").save(tmp_path / "log.json")
     return tmp_path / "log.json"
 

@@ -47,13 +47,26 @@ def test_a_run_written_out_as_a_log_has_the_metrics_and_ratio_of_the_run(policy:
 
 
 def test_a_log_of_a_preempted_job_says_what_was_lost() -> None:
-    jobs = [Job("a", gpus=2, duration=3600, ran=((0, 1800), (7200, 10800))), Job("b", duration=5400, ran=((1800, 7200),))]
+    jobs = [
+        Job("a", gpus=2, duration=3600, ran=((0, 1800), (7200, 10800))),
+        Job("b", duration=5400, ran=((1800, 7200),)),
+    ]
     run = logged(Instance(jobs, "1x2"))
     assert (run.preemptions, run.schedule_class, run.inconsistencies) == (1, "gang", ())
     assert run.schedule.completion.tolist() == [10800, 7200]
     hours = run.metrics["gpu_hours"]
     assert (hours["busy"], hours["overhead"]) == pytest.approx((2 + 1.5, 1))  # half an hour of two GPUs was done twice
     assert run.metrics["mean_queueing"] == (5400 + 1800) / 2
+
+
+def test_a_job_whose_speed_depends_on_its_gpus_is_busy_while_it_holds_them() -> None:
+    run = simulate(load("all-four").head(12), "srtf")
+    again = logged(written_out(run))
+    assert again.inconsistencies == ()
+    assert again.value() == run.value()
+    held = float(np.dot(run.schedule.gangs, run.schedule.end - run.schedule.start)) / 3600
+    assert again.metrics["gpu_hours"]["busy"] == pytest.approx(held)
+    assert again.metrics["gpu_hours"]["overhead"] == pytest.approx(0)
 
 
 GOOD: dict[str, Any] = {"a": {"ran": ((0, 10),)}, "b": {"ran": ((0, 10),)}, "c": {"arrival": 5, "ran": ((10, 20),)}}
@@ -107,9 +120,7 @@ HOURS = 3600.0
 
 def test_spans_in_which_the_next_job_waits_although_it_fits() -> None:
     def job(name: str, arrival: float, start: float, end: float, gpus: int = 1) -> Job:
-        return Job(
-            name, arrival * HOURS, gpus, (end - start) * HOURS, ran=((start * HOURS, end * HOURS),)
-        )
+        return Job(name, arrival * HOURS, gpus, (end - start) * HOURS, ran=((start * HOURS, end * HOURS),))
 
     outage = [job("a", 0, 0, 2, 4), job("b", 1, 5, 6, 2), job("c", 3, 5.5, 6, 4), job("d", 4, 6, 7)]
     [span] = logged(Instance(outage, "1x4")).idle_spans

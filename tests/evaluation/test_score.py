@@ -62,7 +62,7 @@ def test_groups_by_hand() -> None:
     user = result.by("user")  # whose jobs stayed longest comes first
     assert user["user"].to_list() == ["ann", None, "bob"]
     assert user["gpu_hours"].to_list() == [550 / 3600, 200 / 3600, 5 / 3600]
-    with pytest.raises(InputError, match="no such groups .*expected: size, week, user"):
+    with pytest.raises(InputError, match=r"no such groups .*expected: size, week, user"):
         result.by("group")
 
 
@@ -81,7 +81,9 @@ def test_the_document_has_everything_and_is_json() -> None:
 
 
 def test_jobs_that_never_ran_are_left_out_and_named() -> None:
-    extra = pl.concat([LOG.table, LOG.table[:1].with_columns(id=pl.lit("never"), ran=pl.lit(None, LOG.table["ran"].dtype))])
+    extra = pl.concat(
+        [LOG.table, LOG.table[:1].with_columns(id=pl.lit("never"), ran=pl.lit(None, LOG.table["ran"].dtype))]
+    )
     result = score(LOG.replace(jobs=extra))
     assert (result.left_out, result.instance.n, result.line.value) == (("never",), 4, 345)
     with pytest.raises(InputError, match="no job says when it ran"):
@@ -93,7 +95,9 @@ def test_a_log_below_the_bound_says_so() -> None:
     result = score(wrong)
     assert result.below_bound
     assert result.avoidable is None
-    sentence = "the jobs of these 10 seconds stayed 90 seconds, which is better than the bound 450: the log is inconsistent"
+    sentence = (
+        "the jobs of these 10 seconds stayed 90 seconds, which is better than the bound 450: the log is inconsistent"
+    )
     assert result.sentence == sentence
     assert len(result.inconsistencies) == 8
 
@@ -140,7 +144,9 @@ def test_a_schedule_in_memory_or_in_a_file_has_the_score_of_its_run(tmp_path: Pa
     starts = dict(zip(run.jobs["id"], run.jobs["start"], strict=True))
     (tmp_path / "starts.json").write_text(json.dumps({"starts": starts}))
     of: list[Any] = [run, run.schedule]
-    results = [score(each) for each in of] + [score(tmp_path / name, "rigid-06-1") for name in ("s.json", "starts.json")]
+    results = [score(each) for each in of] + [
+        score(tmp_path / name, "rigid-06-1") for name in ("s.json", "starts.json")
+    ]
     assert {(result.line.value, result.line.ratio) for result in results} == {(205, results[0].line.ratio)}
     assert all(result.run.metrics == run.metrics for result in results)
 
