@@ -14,7 +14,7 @@ import polars as pl
 
 from optsched.bounds.best_bound import BOUNDS
 from optsched.bounds.certificate import rounded_down
-from optsched.classes import PREEMPTIVE, usual_class
+from optsched.classes import CLASSES, usual_class
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 from optsched.simulation.metrics import HOUR, SHORT
@@ -36,11 +36,16 @@ def quick_bound(instance: Instance, objective: str, names: tuple[str, ...] = TOG
     names
         Names of the bounds.
     """
-    if usual_class(instance).name != PREEMPTIVE:
+    kind = usual_class(instance)
+    if not kind.rigid:
         return None
-    local, bounds = instance.relative, map(BOUNDS.get, names)
-    serving = (bound for bound in bounds if objective in bound.objectives and PREEMPTIVE in bound.classes)
-    certificates = [bound.build(local, objective, PREEMPTIVE) for bound in serving]
+    local, served = instance.relative, CLASSES.get(kind.certified)
+    serving = ((bound, served.bounded_by(bound.classes)) for bound in map(BOUNDS.get, names))
+    certificates = [
+        bound.build(local, objective, larger)
+        for bound, larger in serving
+        if larger is not None and objective in bound.objectives
+    ]
     best = max(filter(None, certificates), key=lambda certificate: certificate.value, default=None)
     if best is None:
         return None
