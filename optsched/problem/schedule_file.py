@@ -22,6 +22,7 @@ from optsched.problem.documents import parse_json
 from optsched.problem.parquet import read_headed, write_headed
 
 FORMAT = "optsched-schedule/1"
+TRACE = ".trace.json"  # ends the name of a trace for Perfetto (`optsched.plot.save_trace`)
 _COLUMNS = {
     "job": pl.String(),
     "node": pl.List(pl.Int64),
@@ -46,6 +47,17 @@ class Segments(NamedTuple):
     gpu_index: Array  # its number on the node, i64
     policy: str = ""
     steps: Array | None = None  # sub-steps of gradient accumulation, i64[S]; None where jobs do not share GPUs
+
+
+def is_trace(path: str | os.PathLike[str]) -> bool:
+    """Return True if a file name says that the file is a trace.
+
+    Parameters
+    ----------
+    path
+        The file name.
+    """
+    return Path(path).name.lower().endswith(TRACE)
 
 
 def write_segments(

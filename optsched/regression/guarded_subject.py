@@ -178,6 +178,25 @@ class Replay:
     test: str
     folder: Path
 
+    def run(self, name: str, instance: Instance, suite: str) -> Run:
+        """Run the subject; an error is raised with a note on the instance and on how to repeat the run.
+
+        Parameters
+        ----------
+        name
+            Name of the instance.
+        instance
+            The instance.
+        suite
+            Name of its suite.
+        """
+        try:
+            return self.guarded_subject.run(instance)
+        except Exception as error:
+            notes = [f"{self.guarded_subject.text} failed on an instance of {suite}", *self.written(name, instance)]
+            error.add_note("\n".join(notes))
+            raise
+
     def written(self, name: str, instance: Instance) -> list[str]:
         """Write an instance into the folder, and return lines with its place and the command that repeats the run.
 
