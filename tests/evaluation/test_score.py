@@ -15,11 +15,10 @@ from optsched.errors import InputError
 from optsched.evaluation.evaluate import evaluate
 from optsched.evaluation.quick_bounds import least_bounded_slowdown, least_queued_hours
 from optsched.evaluation.score import RejectedSchedule, in_words, score
+from optsched.io.sources import load
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule
-
-from .test_as_logged import written_out
 
 WEEK = 7 * 86400
 LOG = Instance(
@@ -162,22 +161,9 @@ def test_a_schedule_that_the_referee_rejects_has_no_score(tmp_path: Path) -> Non
 # --- whole logs -------------------------------------------------------------------------------------------------------
 
 
-def kth(place: Path) -> Instance:
-    """KTH-SP2: runs longer than their limit are cut, and jobs without a run or processors left out."""
-    rows = np.loadtxt(place / "swf" / "KTH-SP2.swf", comments=";")
-    width = np.where(rows[:, 4] > 0, rows[:, 4], rows[:, 7])
-    rows, width = (column[(rows[:, 3] > 0) & (width > 0)] for column in (rows, width))
-    ids, arrival, wait, run, limit = (rows[:, k] for k in (0, 1, 2, 3, 8))
-    run = np.where(limit > 0, np.minimum(run, limit), run)
-    start = arrival + wait
-    ran = [[pair] for pair in np.column_stack([start, start + run]).tolist()]
-    columns = {"id": ids.astype(int).astype(str), "arrival": arrival, "gpus": width.astype(int), "duration": run}
-    return Instance(pl.DataFrame({**columns, "ran": ran}), "1x100", "KTH-SP2")
-
-
 @pytest.mark.study
 def test_the_schedule_that_ran_at_kth(data_dir: Path) -> None:
-    result = score(kth(data_dir))
+    result = score(load(f"swf:{data_dir / 'swf' / 'KTH-SP2.swf'}", walltimes="cut"))
     metrics, bound = result.run.metrics, result.line.bound
     assert bound is not None
     assert (result.instance.n, result.line.value) == (28_481, 690_527_007)
@@ -191,20 +177,22 @@ def test_the_schedule_that_ran_at_kth(data_dir: Path) -> None:
 
 
 @pytest.mark.study
-def test_philly_with_the_starts_of_a_run_has_the_row_of_the_run_and_tampered_rows_are_listed(data_dir: Path) -> None:
-    rows = pl.read_csv(data_dir / "philly" / "philly.csv").filter(pl.col("duration") > 0)
-    arrival = rows["timestamp"].str.to_datetime().dt.epoch("s").cast(pl.Float64)
-    table = rows.select(arrival=arrival, gpus=pl.col("num_gpus").cast(pl.Int64), duration="duration")
-    log = written_out(simulate(Instance(table, "60x8"), "fifo"))
-    report = evaluate(log, "fifo")
-    ran, replayed = report.lines
-    assert ran.run.metrics == replayed.run.metrics
+def test_philly_with_the_starts_of_a_run_has_the_row_of_the_run_and_tampered_rows_are_listed(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    run = simulate(load(f"philly:{data_dir / 'philly' / 'philly.csv'}", cluster="60x8", skip_bad=True), "fifo")
+    log = run.instance.table.select("id", "arrival", "gpus", "duration")
+    log = log.with_columns(start=pl.Series(run.jobs["start"]), end=pl.Series(run.jobs["end"]))
+    log.write_csv(tmp_path / "log.csv")
+    written = f"csv:{tmp_path / 'log.csv'}"
+    ran, replayed = evaluate(load(written, cluster="60x8"), "fifo").lines
+    assert ran.run.metrics == replayed.run.metrics == run.metrics
     assert (ran.value, ran.ratio) == (replayed.value, replayed.ratio)
-    pieces = log.table["ran"].to_list()
-    late = [j for j in range(1000, log.n) if pieces[j][0][0] > log.arrival[j] + 3600][:3]
-    for j in late:
-        pieces[j] = [[float(log.arrival[j]) - 60, float(log.arrival[j]) - 60 + float(log.duration[j])]]
-    tampered = log.replace(jobs=log.table.with_columns(ran=pl.Series(pieces, dtype=log.table["ran"].dtype)))
-    found = score(tampered).inconsistencies
-    assert {entry.job for entry in found if entry.rule == "arrival"} == {log.ids[j] for j in late}
+    late = log.filter(pl.col("start") > pl.col("arrival") + 3600)["id"].to_list()[:3]
+    sooner = pl.when(pl.col("id").is_in(late)).then(pl.col("arrival") - 60)
+    tampered = log.with_columns(start=sooner.otherwise("start"))
+    tampered = tampered.with_columns(end=pl.col("start") + pl.col("duration"))
+    tampered.write_csv(tmp_path / "log.csv")
+    found = score(load(written, cluster="60x8")).inconsistencies
+    assert {entry.job for entry in found if entry.rule == "arrival"} == set(late)
     assert any(entry.rule == "capacity" for entry in found)
