@@ -30,6 +30,8 @@ from optsched.simulation.metrics import HOUR, bounded_slowdowns
 from optsched.simulation.run import RUNS, Run
 
 FLOW = "total_flow_time"
+NEAREST: Side = "nearest"
+UP: Side = "up"
 WEEK = 7 * 86400.0
 LISTED = 1000  # inconsistencies in a document; the others are counted
 SPANS = 20  # spans of idle GPUs in a document
@@ -108,24 +110,22 @@ class Score:
     @cached_property
     def sentence(self) -> str:
         """The result in one sentence; bounds are rounded to the side on which it stays true."""
-        line, gain = self.line, get_objective(self.objective).gain
-        span = _span_in_words(self.run)
-        value = in_words(line.value)
+        line, gain, bound = self.line, get_objective(self.objective).gain, self.line.bound
+        span, value = _span_in_words(self.run), in_words(self.line.value)
         if self.objective == FLOW:
-            head, unit = f"the jobs of these {span} stayed {value} seconds", ""
+            head = f"the jobs of these {span} stayed {value} seconds"
         else:
-            head, unit = f"{self.objective} of the jobs of these {span} is {value}", ""
-        if line.bound is None or line.ratio is None:
+            head = f"{self.objective} of the jobs of these {span} is {value}"
+        if bound is None or line.ratio is None:
             return f"{head}; no bound is known"
         if self.below_bound:
-            bound = in_words(line.bound.value, "up" if gain else "down")
-            return f"{head}, which is better than the bound {bound}: the log is inconsistent"
-        most = "" if line.bound.exact else "at most "
-        times = fixed(line.ratio, 2, "nearest" if line.bound.exact else "up")
-        left = in_words(self.avoidable or 0.0, "nearest" if line.bound.exact else "up")
-        better = f"the best possible is {most}{times} times that" if gain else f"{most}{times} times the best possible"
-        lost = "missed" if gain else "avoidable"
-        return f"{head}, {better}; {most}{left}{unit} were {lost}"
+            limit = in_words(bound.value, "up" if gain else "down")
+            return f"{head}, which is better than the bound {limit}: the log is inconsistent"
+        most, side = ("", NEAREST) if bound.exact else ("at most ", UP)
+        times, left = fixed(line.ratio, 2, side), in_words(self.avoidable or 0.0, side)
+        if gain:
+            return f"{head}, the best possible is {most}{times} times that; {most}{left} were missed"
+        return f"{head}, {most}{times} times the best possible; {most}{left} were avoidable"
 
     def by(self, key: str) -> Table:
         """Return what the schedule made of every group of jobs.
@@ -284,8 +284,8 @@ def score(
 
 def _score(run: Run, objective: str | None, strong: bool, skipped_rows: int, left_out: tuple[str, ...] = ()) -> Score:
     name = objective_of(run.instance, objective).name
-    accepted = [] if isinstance(run, LoggedRun) else [run]
-    proven = OptimumBounds(run.instance, accepted, strong=strong)
+    judged = [] if isinstance(run, LoggedRun) else [run]  # only they bound the optimum from above
+    proven = OptimumBounds(run.instance, judged, strong=strong)
     bound = proven.bound_for(run, name)
     certificate = proven.certificate(name, run.schedule_class)
     note = proven.note(name)
@@ -308,10 +308,9 @@ def _run_of(what: Any, instance: Source | None) -> Run:
         schedule = schedule_in(what)
         about = schedule.instance if instance is None else instance_of(instance)
         _require_accepted(check_schedule(about, schedule))
-    preempts = len(schedule) > np.unique(schedule.job).size
-    kind = RUNS.of(class_stated(about, {schedule.stated}).name).run
     stops = len(schedule) - int(np.unique(schedule.job).size)
-    return kind(schedule, schedule.policy or "schedule", NOT_STATED, preempts, 2 * about.n, stops, 0.0)
+    kind = RUNS.of(class_stated(about, {schedule.stated}).name).run
+    return kind(schedule, schedule.policy or "schedule", NOT_STATED, stops > 0, 2 * about.n, stops, 0.0)
 
 
 def _require_accepted(violations: list[Any]) -> None:
