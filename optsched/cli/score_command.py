@@ -74,11 +74,11 @@ def score(
     from optsched.progress import bars
 
     loaded = reading.load(what if instance is None else instance)
-    file = (loaded.instance,) if instance is None else (what, loaded.instance)
+    file, about = (loaded.instance, None) if instance is None else (what, loaded.instance)
     try:
         with bars() as progress:
             progress.step("bounding")
-            result = scored(*file, objective=objective, strong=strong, skipped_rows=loaded.skipped_rows)
+            result = scored(file, about, objective, strong=strong, skipped_rows=loaded.skipped_rows)
             tables = {key: result.by(key) for key in by or DEFAULT_KEYS}
     except RejectedSchedule as error:
         if as_json:
