@@ -31,7 +31,6 @@ Times are cut to the second. Tried with Slurm 22.05.8, 24.11.5 and 26.05.5.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
 from itertools import chain
 from typing import Any
@@ -46,7 +45,6 @@ from optsched.io.traces.slurm_jobs import SlurmJob, joined, pieces_held
 from optsched.io.traces.slurm_nodes import guessed_nodes
 from optsched.io.traces.slurm_runs import runs_of
 from optsched.io.traces.text_table import TextTable, read_text
-from optsched.problem.atomic_files import LONGEST, read_bytes
 from optsched.problem.cluster import Cluster
 from optsched.problem.job_table import COLUMNS
 
@@ -78,10 +76,12 @@ def read(request: TraceRequest) -> TraceRead:
 
 
 def _records(request: TraceRequest) -> TextTable:
-    content = read_bytes(request.path, LONGEST)
-    if content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
-        return slurm_json.records(request.path, content, hashlib.sha256(content).hexdigest())
-    return slurm_text.records(request.path, *read_text(request.path))
+    text, not_utf8, digest = read_text(request.path)
+    if text.lstrip()[:1] == "{":
+        if not_utf8:
+            raise InputError("not UTF-8", file=request.path, row=not_utf8[0], legal="UTF-8 text")
+        return slurm_json.records(request.path, text.encode(), digest)
+    return slurm_text.records(request.path, text, not_utf8, digest)
 
 
 def _in_order(table: TextTable) -> TextTable:
@@ -144,39 +144,55 @@ def _rows_of(jobs: Iterable[SlurmJob], count: int) -> pl.Series:
 
 
 def _columns(rows: Rows, jobs: list[SlurmJob], request: TraceRequest) -> dict[str, pl.Series]:
-    values: dict[str, list[Any]] = {name: [None] * rows.count for name in _TYPES}
-    has = {kind.casefold() for kind in request.cluster.gpu_types} if request.cluster and request.unit == "gpu" else set()
+    has = (
+        {kind.casefold() for kind in request.cluster.gpu_types} if request.cluster and request.unit == "gpu" else set()
+    )
+    found: list[dict[str, Any]] = []
+    ran: list[tuple[int, float, float, int]] = []
     lost = 0
     for job in jobs:
         pieces = list(pieces_held(job.runs))
         gang = max(size for _, _, size in pieces)
         seconds = sum((end - start) * size for start, end, size in pieces) / gang
-        first, types = job.runs[0], frozenset().union(*(run.types for run in job.runs if run.allocated))
         if request.unit != "gpu":
             seconds -= sum(run.suspended * run.held for run in job.runs if run.allocated) / gang
+        first, types = job.runs[0], frozenset[str]().union(*(run.types for run in job.runs if run.allocated))
         typed = len(types) == 1 and next(iter(types)).casefold() in has
         lost += bool(types and has - {"gpu"}) and not typed
-        row = {
-            "id": job.name,
-            "arrival": first.submit if request.release == "submit" or first.eligible is None else first.eligible,
-            "gpus": gang,
-            "duration": seconds,
-            "walltime": job.walltime,
-            "status": job.status,
-            "ran": [[start, end] if size == gang else [start, end, float(size)] for start, end, size in pieces],
-            "gpu_types": sorted(types) if typed else None,
-        }
-        for name, value in row.items():
-            values[name][job.widest.row] = value
+        arrival = first.submit if request.release == "submit" or first.eligible is None else first.eligible
+        row = {"row": job.widest.row, "id": job.name, "arrival": arrival, "gpus": gang, "duration": seconds}
+        found.append(
+            row | {"walltime": job.walltime, "status": job.status, "gpu_types": sorted(types) if typed else None}
+        )
+        ran += [(job.widest.row, *piece) for piece in pieces]
     if lost:
         rows.say(f"{lost} jobs ran on GPUs of several types, or of one that the cluster lacks: they may use every type")
-    columns = {name: pl.Series(name, column, dtype=_TYPES[name]) for name, column in values.items()}
+    schema = {"row": pl.Int64(), **{name: COLUMNS[name] for name in _FIELDS}}
+    table = pl.DataFrame(found, schema=schema, infer_schema_length=None).join(
+        _ran(ran, {row["row"]: row["gpus"] for row in found}), on="row", how="left"
+    )
+    table = (
+        pl.DataFrame({"row": range(rows.count)}).join(table, on="row", how="left", maintain_order="left").drop("row")
+    )
+    columns = {column.name: column for column in table}
     labels = {"user": "User", "group": "Account"}
     columns |= {name: rows.text(field, required=False) for name, field in labels.items() if field in rows.columns}
-    return {name: column for name, column in columns.items() if name != "gpu_types" or column.null_count() < len(column)}
+    return {
+        name: column for name, column in columns.items() if name != "gpu_types" or column.null_count() < len(column)
+    }
 
 
-_TYPES = {name: COLUMNS[name] for name in ("id", "arrival", "gpus", "duration", "walltime", "status", "ran", "gpu_types")}
+_FIELDS = ("id", "arrival", "gpus", "duration", "walltime", "status", "gpu_types")
+
+
+def _ran(pieces: list[tuple[int, float, float, int]], gangs: dict[int, int]) -> pl.DataFrame:
+    """Return the column ``ran`` by row; a piece that held the whole gang does not repeat it."""
+    table = pl.DataFrame(
+        pieces, schema={"row": pl.Int64, "start": pl.Float64, "end": pl.Float64, "held": pl.Float64}, orient="row"
+    )
+    whole = pl.col("held") == pl.col("row").replace_strict(gangs, return_dtype=pl.Float64)
+    piece = pl.when(whole).then(pl.concat_list("start", "end")).otherwise(pl.concat_list("start", "end", "held"))
+    return table.group_by("row", maintain_order=True).agg(ran=piece)
 
 
 def _say(rows: Rows, jobs: list[SlurmJob]) -> None:

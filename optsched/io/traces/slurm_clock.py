@@ -62,7 +62,7 @@ def on_one_clock(rows: Rows, table: pl.DataFrame) -> Clock:
     least = (pl.col("start") + length - pl.col("end") - TOLERANCE) / CHANGE
     change = pl.when(back).then(least.ceil() * CHANGE)
     exact = pl.when(pl.col("given").is_not_null()).then(pl.col("start") + length).otherwise(pl.col("end") + change)
-    end = pl.when(no_end).then(pl.col("start") + length).when(back).then(exact).otherwise(pl.col("end"))
+    end = pl.when(no_end).then(pl.col("start") + length).when(back & length.is_not_null()).then(exact).otherwise(pl.col("end"))
     table = table.with_columns(end=end, change=change, back=back)
     table = _after_the_change(rows, table)
     for name in ("start", "end"):
@@ -76,7 +76,7 @@ def _refuse_truncated(rows: Rows, table: pl.DataFrame) -> None:
     cut = (table["good"] & (table["end"] < table["start"]) & (table["stated"] == 0)).fill_null(False)
     if cut.any():
         position = int(cut.arg_true()[0])
-        where = {"row": rows.line[position], "field": "End", "value": rows.place("End", position).partition(" ")[0]}
+        where = {"row": rows.line[position], "field": "End", "value": rows.text("End", required=False)[position]}
         why = "End before Start and no Elapsed: the export is cut to its window (-T, --truncate)"
         raise InputError(why, file=rows.file, **where, legal="sacct without -T")
 

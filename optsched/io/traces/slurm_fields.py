@@ -14,8 +14,18 @@ READ = (
     *("Timelimit", "TimelimitRaw", "NNodes", "NCPUS", "ReqTRES", "AllocTRES", "User", "Account", "NodeList", "Reason"),
     *("Restarts", "Cluster"),
 )
-FREE = ("JobName", "Comment", "AdminComment", "SystemComment", "SubmitLine", "WorkDir", "Container", "Constraints", "Extra")
-_WITH_COMMAS = ("JobID", "NodeList", "Partition", "Flags", "ReqNodes")
+FREE = (
+    "JobName",
+    "Comment",
+    "AdminComment",
+    "SystemComment",
+    "SubmitLine",
+    "WorkDir",
+    "Container",
+    "Constraints",
+    "Extra",
+)
+_WITH_COMMAS = ("JobID", "NodeList", "Flags", "ReqNodes")
 _JOB = r"\d+(?:_(?:\d+|\[[^\]\n]*\]))?(?:\+\d+)?(?:\.[\w+]+)?"
 _MOMENT = r"Unknown|None|\d{6,12}|[^\n]{0,24}\d:\d\d[^\n]{0,12}|"
 _DURATION = r"(?:\d+-)?[\d:.]+|UNLIMITED|Partition_Limit|INVALID|"
@@ -27,7 +37,7 @@ _FORMS = {
     **dict.fromkeys(("ReqTRES", "AllocTRES"), _TRES),
     **dict.fromkeys(("NNodes", "NCPUS", "ReqCPUS", "AllocCPUS", "AllocNodes", "UID", "GID", "Priority"), r"\d*"),
     **dict.fromkeys(("ElapsedRaw", "Restarts"), r"\d*"),
-    **dict.fromkeys(("User", "Account", "Cluster"), r"[^|,;\n]*"),
+    **dict.fromkeys(("User", "Account", "Cluster"), r"[^\s|,;]*"),
     "TimelimitRaw": r"\d*|UNLIMITED|Partition_Limit",
     "State": r"[A-Z_]+(?: by \d+)?\+?",
     "ExitCode": r"(?:\d+:\d+)?",
@@ -90,16 +100,23 @@ def joined_again(pieces: Sequence[str], names: Sequence[str], delimiter: str) ->
     A reading is a path through (field, first piece); readings may differ in fields that the dialect does not read.
     O(fields x surplus^2).
     """
-    surplus = len(pieces) - len(names)
-    if not 0 <= surplus <= MOST_SURPLUS:
+    if not 0 <= len(pieces) - len(names) <= MOST_SURPLUS:
         return None
+    lists = [name for name in names if name in _WITH_COMMAS or "TRES" in name] if delimiter == "," else []
+    found = _reading(pieces, names, delimiter, (*FREE, *lists))
+    if found is None and delimiter == ",":  # only a waiting job has several partitions
+        found = _reading(pieces, names, delimiter, (*FREE, *lists, "Partition"))
+    return found
+
+
+def _reading(pieces: Sequence[str], names: Sequence[str], delimiter: str, open_: Sequence[str]) -> list[str] | None:
+    surplus = len(pieces) - len(names)
     steps: list[dict[int, list[tuple[int, str]]]] = []  # of each field: first piece -> (first piece of the next, text)
     reached = {0}
     for k, name in enumerate(names):
-        absorbs = name in FREE or (delimiter == "," and (name in _WITH_COMMAS or "TRES" in name))
         step: dict[int, list[tuple[int, str]]] = {}
         for begin in reached:
-            ends = range(begin + 1, (k + 1 + surplus if absorbs else begin + 1) + 1)
+            ends = range(begin + 1, (k + 1 + surplus if name in open_ else begin + 1) + 1)
             texts = ((end, delimiter.join(pieces[begin:end])) for end in ends)
             step[begin] = [(end, text) for end, text in texts if is_legal(name, text)]
         steps.append(step)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from optsched.io.traces.slurm_tres import elements_of
 
@@ -150,7 +151,7 @@ def _once(runs: Sequence[Run]) -> list[Run]:
 
 
 def _put_right(runs: Sequence[Run]) -> None:
-    for before, run in zip(runs, runs[1:], strict=False):
+    for before, run in pairwise(runs):
         if before.state == "RESIZING" and before.end is not None and run.start is not None:
             run.start = max(run.start, before.end)
         if run.start is not None and before.end is not None and before.released is not None and run.start >= before.end:

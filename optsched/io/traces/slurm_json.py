@@ -52,9 +52,7 @@ def records(path: Path, content: bytes, digest: str) -> TextTable:
         raise InputError("its jobs have no times", file=path, field="jobs.time", legal=f"{LEGAL}, not of squeue")
     rows = [(k, row) for k, job in enumerate(jobs, 1) for row in _rows(job)]
     names = [name for name in READ if name not in _WITHOUT]
-    fields = pl.DataFrame(
-        {name: pl.Series([row.get(name, "") for _, row in rows], dtype=pl.String) for name in names}
-    )
+    fields = pl.DataFrame({name: pl.Series([row.get(name, "") for _, row in rows], dtype=pl.String) for name in names})
     return TextTable(str(path), fields, pl.Series("line", [k for k, _ in rows], dtype=pl.Int64), (), digest)
 
 
@@ -112,7 +110,9 @@ def _rows(job: Any) -> Iterator[dict[str, str]]:
 
 
 def _name(job: Mapping[str, Any]) -> str:
-    raw, array, leader = (_text(value) for value in (job.get("job_id"), _at(job, "array", "job_id"), _at(job, "het", "job_id")))
+    raw, array, leader = (
+        _text(value) for value in (job.get("job_id"), _at(job, "array", "job_id"), _at(job, "het", "job_id"))
+    )
     element, waiting = _text(_at(job, "array", "task_id")), _text(_at(job, "array", "task"))
     if array not in ("", "0"):
         if element:

@@ -58,7 +58,7 @@ def records(path: Path, text: str, not_utf8: Sequence[int], digest: str) -> Text
     for row, fields in split(lines[first + 1 :], names, delimiter):
         line = first + 2 + row
         if fields is None:
-            problems.append(RowProblem(line, "columns", None, f"{len(names)} fields; {_advice(names)}", DAMAGED))
+            problems.append(RowProblem(line, "columns", None, f"{len(names)} fields{_advice(names)}", DAMAGED))
         elif line in broken and any("\ufffd" in fields[k] for k in at.values()):
             problems.append(RowProblem(line, "bytes", "?", "UTF-8 text", "not UTF-8"))
         rows.append(line)
@@ -69,7 +69,7 @@ def records(path: Path, text: str, not_utf8: Sequence[int], digest: str) -> Text
 
 
 def _advice(names: Sequence[str]) -> str:
-    return "" if names[-1] == "JobName" else "put JobName last in --format, or export with --json"
+    return "" if names[-1] == "JobName" else "; put JobName last in --format, or export with --json"
 
 
 def _header(path: Path, lines: Sequence[str], first: int) -> tuple[str, list[str]]:
@@ -125,10 +125,12 @@ def _plain(lines: Sequence[str], names: Sequence[str], delimiter: str) -> Split:
         if len(fields) == count and delimiter != ",":
             if fields[0].lower() != header[0] or [field.lower() for field in fields] != header:
                 yield begin, fields
-        elif line.strip() and not (free_end and begin and len(fields) < count and not _begins(fields, names)):
+        elif line.strip() and not (
+            free_end and begin and _width(line, delimiter) < count and not _begins(fields, names)
+        ):
             text = line
-            while text.count(delimiter) + 1 < count and row < min(begin + MOST_LINES, len(lines)):
-                if lines[row].count(delimiter) + 1 >= count:
+            while _width(text, delimiter) < count and row < min(begin + MOST_LINES, len(lines)):
+                if _width(lines[row], delimiter) >= count:
                     break
                 text += "\n" + lines[row]
                 row += 1
@@ -142,6 +144,10 @@ def _plain(lines: Sequence[str], names: Sequence[str], delimiter: str) -> Split:
 def _begins(fields: Sequence[str], names: Sequence[str]) -> bool:
     """Tell a damaged row from the second line of a name."""
     return len(fields) > 1 and is_legal(names[0], fields[0])
+
+
+def _width(text: str, delimiter: str) -> int:
+    return len(with_commas_hidden(text)) if delimiter == "," else text.count(delimiter) + 1
 
 
 def _fitting(text: str, names: Sequence[str], delimiter: str) -> list[str] | None:
