@@ -145,19 +145,23 @@ class Rows:
         counts = Counter(f"{problem.field}: {problem.message}" for problem in self._problems)
         return dict(counts.most_common())
 
-    def durations(self, field: str, *, required: bool = True) -> pl.Series:
+    def durations(self, field: str, *, above: float | None = None, required: bool = True) -> pl.Series:
         """Return seconds >= 0 of durations, f64[rows]; forms as in `seconds_of_durations`.
 
         Parameters
         ----------
         field
             Name of the column.
+        above
+            Legal durations are longer than this; None: 0 is legal, too.
         required
             Empty fields are bad.
         """
         text = self.text(field, required=required)
         seconds = seconds_of_durations(text)
-        self.reject(text.is_not_null() & ~(seconds >= 0).fill_null(False), field, DURATIONS_LEGAL)
+        fine = seconds.is_finite() & ((seconds >= 0) if above is None else (seconds > above))
+        legal = DURATIONS_LEGAL if above is None else f"a finite number of seconds > {above:g}, or {CLOCK_FORMS}"
+        self.reject(text.is_not_null() & ~fine.fill_null(False), field, legal)
         return seconds.alias(field)
 
     def place(self, field: str, position: int) -> str:
@@ -323,6 +327,18 @@ class Rows:
         self._names = field, self.text(field)
         return self._names[1]
 
+    def named(self, names: pl.Series) -> pl.Series:
+        """Return names that replace those of `unique` in the check for duplicates.
+
+        Parameters
+        ----------
+        names
+            A name for each row, String[rows].
+        """
+        field, _ = self._names or ("", names)
+        self._names = field, names
+        return names
+
     def reject_duplicates(self) -> None:
         """Reject later rows with a name of `unique` that a good row has.
 
@@ -364,7 +380,8 @@ class Rows:
             raise RowErrors(self.file, sorted(self._problems, key=lambda problem: problem.row), self.count)
 
 
-DURATIONS_LEGAL = "seconds, HH:MM:SS, D-HH:MM:SS, or a number with a unit such as 90m"
+CLOCK_FORMS = "HH:MM:SS, D-HH:MM:SS, or a number with a unit such as 90m"
+DURATIONS_LEGAL = f"seconds, {CLOCK_FORMS}"
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
@@ -423,12 +440,15 @@ def pieces_of(start: pl.Series, end: pl.Series, gpus: pl.Series | None = None) -
 def seconds_of_date_times(text: pl.Series) -> pl.Series:
     """Return seconds since 1970, f64; null where the text is no date-time (``YYYY-MM-DD[ T]hh:mm[:ss[.f]][Z|+hh:mm]``).
 
+    ``YYYY/MM/DD`` is read, too: where the year stands first, the month comes next.
+
     Parameters
     ----------
     text
         The texts.
     """
-    frame = text.alias("text").to_frame().with_columns(pl.col("text").str.replace("T", " ", literal=True))
+    plain = pl.col("text").str.replace("T", " ", literal=True).str.replace(r"^(\d{4})/(\d\d)/(\d\d)", "$1-$2-$3")
+    frame = text.alias("text").to_frame().with_columns(plain)
     zone = pl.col("text").str.contains(_ZONED)
     moment = pl.when(zone).then(pl.col("text").str.replace(_ZONE, "")).otherwise(pl.col("text")).str.strip_chars()
     offset = pl.when(zone).then(pl.col("text").str.extract(_ZONE, 1).str.replace("(?i)z", "+0000").str.replace(":", ""))
