@@ -24,13 +24,19 @@ def line(raw: object, job: object, state: str, submit: int, start: object, end: 
     times = [t if isinstance(t, str) else str(T0 + t) for t in (submit, values["eligible"], start, end)]
     known = isinstance(start, int) and isinstance(end, int)
     elapsed = values.get("elapsed", end - start - values["suspended"] if known else 0)
-    held = tres(values["gpus"]) if values["alloc"] is None and values["nodes"] != "None assigned" else values["alloc"] or ""
+    held = (
+        tres(values["gpus"])
+        if values["alloc"] is None and values["nodes"] != "None assigned"
+        else values["alloc"] or ""
+    )
     fields = (raw, job, state, *times, elapsed, values["suspended"], values["limit"], tres("gres/gpu=1,"), held)
     tail = (values["user"], "lab", values["nodes"], values["reason"], values["name"])
     return dict(zip(FIELDS, map(str, (*fields, *tail)), strict=True))
 
 
-def waiting(raw: object, job: object, state: str = "PENDING", start: object = NOTHING, end: object = NOTHING, **more: Any) -> Any:
+def waiting(
+    raw: object, job: object, state: str = "PENDING", start: object = NOTHING, end: object = NOTHING, **more: Any
+) -> Any:
     return line(raw, job, state, more.pop("submit", 5), start, end, nodes="None assigned", **more)
 
 
@@ -94,8 +100,8 @@ def _job(row: dict[str, str], plain: bool) -> dict[str, Any]:
 
     def resources(name: str) -> list[dict[str, Any]]:
         parts = [part.split("=") for part in row[name].split(",") if part]
-        kinds = [(key.split("/", 1) + [""])[:2] + [count.rstrip("G")] for key, count in parts]
-        return [{"type": kind, "name": name, "count": int(count)} for kind, name, count in kinds]
+        kinds = [(*key.partition("/")[::2], int(count.rstrip("G"))) for key, count in parts]
+        return [{"type": kind, "name": name, "count": count} for kind, name, count in kinds]
 
     job, _, element = row["JobID"].partition("_")
     leader, _, offset = job.partition("+")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,11 @@ from fuzzed_files import Base, read_spoiled, spoiled
 
 from optsched.errors import InputError, RowErrors
 from optsched.io.cluster_files import cluster_of
+from optsched.io.recognised import source_to_type
 from optsched.io.sources import load_counted
 from optsched.io.traces.dialect import DIALECTS, TraceRead
 from optsched.io.traces.slurm_tres import elements_of, elements_of_mask, nodes_of
 from optsched.problem.cluster import Cluster
-
 from traces.slurm_export import FIELDS, ROWS, T0, document, line, text, tres
 
 Read = Callable[..., TraceRead]
@@ -94,8 +95,11 @@ def test_eligible_cpus_and_nodes(slurm: Read) -> None:
     assert "nodes were in use at once" in said(nodes)
 
 
-@pytest.mark.parametrize("form", ["later", "22.05", "comma", "tab", "two signs", "trailing", "quoted", "moved", "twice"])
+@pytest.mark.parametrize(
+    "form", ["later", "22.05", "comma", "tab", "two signs", "trailing", "quoted", "moved", "twice"]
+)
 def test_the_same_jobs_in_every_form(slurm: Read, form: str) -> None:
+    header = dict(zip(FIELDS, FIELDS, strict=True))
     forms = {
         "later": lambda: document(),
         "22.05": lambda: document(plain=True),
@@ -103,8 +107,10 @@ def test_the_same_jobs_in_every_form(slurm: Read, form: str) -> None:
         "tab": lambda: text(delimiter="\t"),
         "two signs": lambda: text(delimiter="^^"),
         "trailing": lambda: text().replace("one\ntwo", "one").replace("\n", "|\n"),
-        "quoted": lambda: '"' + '"\n"'.join('";"'.join(r[n] for n in FIELDS) for r in ({n: n for n in FIELDS}, *ROWS)) + '"\n',
-        "moved": lambda: text(fields=("JobIDRaw", "JobName", *FIELDS[1:-1], "Flags"), rows=[row | {"Flags": "A,B"} for row in ROWS]),
+        "quoted": lambda: "".join(f'"{line}"\n' for line in ('";"'.join(row.values()) for row in (header, *ROWS))),
+        "moved": lambda: text(
+            fields=("JobIDRaw", "JobName", *FIELDS[1:-1], "Flags"), rows=[row | {"Flags": "A,B"} for row in ROWS]
+        ),
         "twice": lambda: text() + text(ROWS[:9]),  # two exports, one behind the other
     }
     right, found = slurm(text()), slurm(forms[form]())
@@ -119,25 +125,22 @@ def test_the_same_jobs_in_every_form(slurm: Read, form: str) -> None:
     ["%Y-%m-%dT%H:%M:%S", "%Y/%m/%d %H:%M:%S", "%d.%m.%y %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%Y-%m-%d %H:%M:%S%z"],
 )
 def test_forms_of_time(slurm: Read, form: str) -> None:
-    from datetime import UTC, datetime
+    def shown(value: str) -> str:
+        return datetime.fromtimestamp(int(value), UTC).strftime(form) if value.startswith("18000") else value
 
-    rows = [
-        {name: datetime.fromtimestamp(int(value), UTC).strftime(form) if value.startswith("18000") else value for name, value in row.items()}
-        for row in ROWS
-    ]  # fmt: skip
+    rows = [{name: shown(value) for name, value in row.items()} for row in ROWS]
     assert slurm(text(rows)).table.equals(slurm(text()).table)
 
 
 def test_durations_and_limits_as_clocks(slurm: Read) -> None:
-    fields = {"ElapsedRaw": "Elapsed", "TimelimitRaw": "Timelimit"}
-    clocks = [
-        {fields.get(name, name): f"0-00:{int(value) // 60:02d}:{int(value) % 60:02d}" if name == "ElapsedRaw" else value
-         for name, value in row.items()} | {"Timelimit": {"60": "01:00:00", "1": "00:01:00", "525600": "365-00:00:00"}.get(
-             row["TimelimitRaw"], "UNLIMITED")}
-        for row in ROWS
-    ]  # fmt: skip
-    found = slurm(text(clocks, fields=[fields.get(name, name) for name in FIELDS]))
-    assert found.table.equals(slurm(text()).table)
+    limits = {"60": "01:00:00", "1": "00:01:00", "2": "00:02:00", "525600": "365-00:00:00"}
+    rows = []
+    for row in ROWS:
+        minutes, seconds = divmod(int(row["ElapsedRaw"]), 60)
+        limit = limits.get(row["TimelimitRaw"], row["TimelimitRaw"])
+        rows.append(row | {"Elapsed": f"0-00:{minutes:02d}:{seconds:02d}", "Timelimit": limit})
+    fields = [name.removesuffix("Raw") if name != "JobIDRaw" else name for name in FIELDS]
+    assert slurm(text(rows, fields=fields)).table.equals(slurm(text()).table)
 
 
 def test_types_limit_a_job_only_if_the_cluster_has_them(slurm: Read) -> None:
@@ -156,7 +159,9 @@ def test_what_is_missing_without_duplicates_and_without_steps(slurm: Read) -> No
     assert "no steps in the export (-X)" in said(read)
     job = jobs_of(read)["30"]
     assert (job["ran"], job["arrival"]) == ([[300, 350]], 150)
-    counted = slurm(text([row | {"Restarts": "2"} for row in ROWS if row["JobIDRaw"] == "30"], fields=(*FIELDS, "Restarts")))
+    counted = slurm(
+        text([row | {"Restarts": "2"} for row in ROWS if row["JobIDRaw"] == "30"], fields=(*FIELDS, "Restarts"))
+    )
     assert "1 jobs were requeued" in said(counted)
 
 
@@ -179,7 +184,7 @@ def test_a_clock_that_goes_back(slurm: Read) -> None:
 @pytest.mark.parametrize(
     ("change", "field"),
     [({"Submit": "yesterday"}, "Submit"), ({"Submit": "Unknown"}, "Submit"), ({"End": "x"}, "End"), ({"State": ""}, "State"),
-     ({"End": "Unknown", "ElapsedRaw": "0"}, "End"), ({"AllocTRES": "gres/gpu=many"}, "AllocTRES"), ({"JobID": "a"}, "JobID"),
+     ({"End": "Unknown", "ElapsedRaw": "0"}, "End"), ({"AllocTRES": "gres/gpu=x"}, "AllocTRES"), ({"JobID": "a"}, "JobID"),
      ({"TimelimitRaw": "long"}, "TimelimitRaw"), ({"ElapsedRaw": "-1"}, "ElapsedRaw")],
 )  # fmt: skip
 def test_a_bad_row_is_named_or_skipped_with_its_job(slurm: Read, change: dict[str, str], field: str) -> None:
@@ -213,12 +218,23 @@ def test_what_is_no_such_export(slurm: Read) -> None:
         ("{}", "no document of sacct"),
         ('{"jobs": [{"job_id": 1}]}', "not of squeue"),
         ('{"jobs": []}', "no rows"),
-        (text([ROWS[0] | {"Cluster": "a"}, ROWS[2] | {"Cluster": "b"}], fields=(*FIELDS, "Cluster")), "several clusters"),
+        (
+            text([ROWS[0] | {"Cluster": "a"}, ROWS[2] | {"Cluster": "b"}], fields=(*FIELDS, "Cluster")),
+            "several clusters",
+        ),
         (text([row | {"AllocTRES": tres(), "ReqTRES": tres()} for row in ROWS]), "AccountingStorageTRES"),
     ):
         with pytest.raises(InputError, match=match) as caught:
             slurm(content)
         assert "\n" not in str(caught.value)
+
+
+def test_a_file_without_a_dialect_is_recognised(tmp_path: Path) -> None:
+    later = json.dumps({"meta": {"slurm": {"release": "24.11.5"}}, "jobs": []})
+    for content in (text(), "JobID|JobName|Partition|Account|AllocCPUS|State|ExitCode\n", later):
+        path = tmp_path / "export.txt"
+        path.write_text(content)
+        assert source_to_type(path) == f"slurm:{path}"
 
 
 def test_a_log_runs_without_naming_a_cluster(tmp_path: Path, command: Any) -> None:
@@ -233,12 +249,20 @@ NODES = (
     "NodeName=n-2 Arch=x86_64\n   Gres=gpu:a100:4\n   State=DOWN\n\nNodeName=n-3 Arch=x86_64\n   Gres=(null)\n\n"
     "NodeName=n-4 Gres=gpu:2,gpu:v100:no_consume:1\nNodeName=m[01-03] Gres=gpu\n"
 )
-SINFO = "NODELIST|PARTITION|GRES\n" + "".join(f"n-{k}|{p}|gpu:h100:8\n" for k in (1, 2) for p in ("a*", "b")) + "c|a|(null)\n"
+SINFO = (
+    "NODELIST|PARTITION|GRES\n"
+    + "".join(f"n-{k}|{p}|gpu:h100:8\n" for k in (1, 2) for p in ("a*", "b"))
+    + "c|a|(null)\n"
+)
 
 
 def test_nodes(tmp_path: Path) -> None:
     path = tmp_path / "nodes.txt"
-    for content, spec in ((NODES, "2x4:a100+1x2+1x1:v100+3x1"), (SINFO, "2x8:h100"), (SINFO.replace("|", " "), "2x8:h100")):
+    for content, spec in (
+        (NODES, "2x4:a100+1x2+1x1:v100+3x1"),
+        (SINFO, "2x8:h100"),
+        (SINFO.replace("|", " "), "2x8:h100"),
+    ):
         path.write_text(content)
         assert cluster_of(f"slurm-nodes:{path}") == Cluster.parse(spec)
     for content, match in (
@@ -268,15 +292,17 @@ def spoil(count: int, seed: int, folder: Path) -> set[str]:
     def read_nodes(path: Path) -> int:
         return cluster_of(f"slurm-nodes:{path}").gpus
 
-    kinds = [("text", ".txt", text(), read), ("comma", ".csv", text(delimiter=","), read), ("nodes", ".txt", NODES, read_nodes)]
+    kinds = [
+        ("text", ".txt", text(), read),
+        ("comma", ".csv", text(delimiter=","), read),
+        ("nodes", ".txt", NODES, read_nodes),
+    ]
     kinds += [(f"document {plain}", ".json", document(plain=plain), read) for plain in (False, True)]
     outcomes = set()
     for k in range(count):
         rng = np.random.default_rng([seed, k])
         kind, suffix, content, reader = kinds[k % len(kinds)]
-        jobs = read_spoiled(
-            Base(kind, suffix, b"", reader), spoiled(rng, content.encode(), suffix), folder
-        )
+        jobs = read_spoiled(Base(kind, suffix, b"", reader), spoiled(rng, content.encode(), suffix), folder)
         outcomes.add(f"{kind} {'refused' if jobs is None else 'read'}")
     return outcomes
 
@@ -286,6 +312,5 @@ def test_spoiled_exports_are_read_or_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.study
-@pytest.mark.parametrize("seed", range(2, 7))
-def test_many_spoiled_exports_are_read_or_refused(tmp_path: Path, seed: int) -> None:
-    assert len(spoil(10_000, seed, tmp_path)) == 10
+def test_many_spoiled_exports_are_read_or_refused(tmp_path: Path) -> None:
+    assert len(spoil(10_000, 2, tmp_path)) == 10

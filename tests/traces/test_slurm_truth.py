@@ -100,29 +100,46 @@ def assert_is_true(read: TraceRead, truth: dict[str, list[dict[str, str]]], path
                 wrong[-1].append((job, name, row, submit - base))
     assert min(wrong, key=len) == []
     last = max(row["ran"][-1][1] for row in rows.values()) + bases[0]
-    lost = [job for job, (_, runs) in expected.items() if job not in rows and float(runs[-1]["real_end"]) < last - SECOND]
+    lost = [
+        job for job, (_, runs) in expected.items() if job not in rows and float(runs[-1]["real_end"]) < last - SECOND
+    ]
     assert lost == []
     assert {row for row in rows if row not in expected} <= WITHOUT_SCRIPT
     return len(rows)
 
 
+def compared(folder: Path, tag: str, unit: str, opened_in: Path) -> dict[str, int]:
+    """Number of jobs of each export of a moment, all of which are true."""
+    truth, jobs = truth_of(folder), {}
+    for path in exports(folder):
+        if path.name.startswith(tag):
+            read = DIALECTS.get("slurm").read(opened(path, opened_in), cluster=LARGE, unit=unit)
+            jobs[path.name] = assert_is_true(read, truth, path, unit)
+    return jobs
+
+
 @pytest.mark.parametrize("folder", RUNS)
+def test_every_form_is_read_as_what_the_jobs_did(data_dir: Path, tmp_path: Path, folder: str) -> None:
+    """Submission, start, end, GPUs and state of every job, in the eight forms of an export at the end."""
+    jobs = compared(data_dir / "slurm" / folder, "end", "gpu", tmp_path)
+    assert (len(jobs), len(set(jobs.values()))) == (8, 1), jobs
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("folder", RUNS)
+def test_jobs_without_gpus_too(data_dir: Path, tmp_path: Path, folder: str) -> None:
+    jobs = compared(data_dir / "slurm" / folder, "end", "cpu", tmp_path)
+    assert (len(jobs), len(set(jobs.values()))) == (8, 1), jobs
+
+
+@pytest.mark.study
 @pytest.mark.parametrize("unit", ["gpu", "cpu"])
-def test_every_export_is_read_as_what_the_jobs_did(data_dir: Path, tmp_path: Path, folder: str, unit: str) -> None:
-    """Submission, start, end, size and state of every job that had ended, in each form and at each moment."""
-    truth = truth_of(data_dir / "slurm" / folder)
-    compared = {}
-    for path in exports(data_dir / "slurm" / folder):
-        try:
-            read = DIALECTS.get("slurm").read(opened(path, tmp_path), cluster=LARGE, unit=unit)
-        except InputError as error:
-            assert "no job; left out" in str(error), path.name  # before the first job had ended
-            assert path.name.startswith("mid1"), path.name
-            continue
-        compared[path.name] = assert_is_true(read, truth, path, unit)
-    ended = {name: count for name, count in compared.items() if name.startswith("end")}
-    assert len(ended) == 8, ended
-    assert len(set(ended.values())) == 1, ended
+@pytest.mark.parametrize(
+    ("folder", "tag"), [(f"a-{version}", tag) for version in ("22.05", "24.11", "26.05") for tag in ("mid", "final")]
+)
+def test_while_jobs_wait_and_run(data_dir: Path, tmp_path: Path, folder: str, tag: str, unit: str) -> None:
+    """Until a requeued job may start again, no form shows that it goes on: its runs so far are read, with their state."""
+    assert len(compared(data_dir / "slurm" / folder, tag, unit, tmp_path)) >= 8
 
 
 def read_at(path: Path, **options: Any) -> TraceRead:
@@ -171,7 +188,9 @@ def test_variants_are_read_as_the_same_jobs_or_refused_with_advice(data_dir: Pat
         return
     read = read_at(folder / f"{variant}.txt")
     assert read.table.rows() == read_at(folder / "utc.txt").table.rows()
-    assert any("clock went back" in line for line in read.recipe["parameters"]["said"]) == (variant == "clock-goes-back")
+    assert any("clock went back" in line for line in read.recipe["parameters"]["said"]) == (
+        variant == "clock-goes-back"
+    )
 
 
 def test_the_made_export_is_read_rightly(data_dir: Path) -> None:

@@ -5,20 +5,20 @@ The one right export, from which nothing is lost::
     TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -D -P -S 2026-01-01 -E now --format=JobIDRaw,JobID,State,Submit,Eligible,Start,\
     End,ElapsedRaw,Suspended,TimelimitRaw,NNodes,NCPUS,ReqTRES,AllocTRES,Partition,User,Account,NodeList,Flags,Reason,JobName
 
-Any list of fields with the first five of this table is read, with any delimiter:
+Any list of fields with JobID, State, Submit, Start, End and AllocTRES is read, with any delimiter:
 
 ======================  ==================================================================================================
 field                   becomes
 ======================  ==================================================================================================
-JobID (or JobIDRaw)     ``id``: one job for each id, element of an array (``9_4``) and heterogeneous job; steps (``9.0``) only
-                        extend the time for which a job holds its GPUs
+JobID (or JobIDRaw)     ``id``: one job for each id, element of an array (``9_4``) and heterogeneous job; steps (``9.0``)
+                        only extend the time for which a job holds its GPUs
 State                   ``status``, the first word; jobs that never ran, wait or run are left out by reason
 Submit, Eligible        ``arrival``: the first submission, or with ``--release eligible`` the moment from which the job could
                         start (after its dependencies, holds and limits), counted from the earliest
-Start, End              ``ran``, a piece for every run, until the last of its steps has ended; ``duration``: the GPU-seconds of
-                        the pieces divided by the gang
-AllocTRES               ``gpus``: ``gres/gpu``, else the sum of its types; the largest piece. ``--unit cpu|node`` counts CPUs or
-                        nodes instead. ``gpu_types`` if the GPUs of a job are of one type that the cluster given has
+Start, End              ``ran``, a piece for every run, until the last of its steps has ended; ``duration``: the GPU-seconds
+                        of the pieces divided by the gang
+AllocTRES               ``gpus``: ``gres/gpu``, else the sum of its types; the largest piece. ``--unit cpu|node`` counts CPUs
+                        or nodes instead. ``gpu_types`` if the GPUs of a job are of one type that the cluster given has
 Timelimit(Raw)          ``walltime``; none if it is a year or more, ``UNLIMITED`` or ``Partition_Limit``
 Elapsed(Raw)            only compared with End - Start - Suspended, and used where the clock went back
 Suspended               taken off ``duration`` for CPUs and nodes; a suspended job keeps its GPUs
@@ -31,7 +31,8 @@ Times are cut to the second. Tried with Slurm 22.05.8, 24.11.5 and 26.05.5.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -39,7 +40,7 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces import slurm_json, slurm_text
-from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, guessed_cluster
+from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, gpus_in_use
 from optsched.io.traces.rows import Rows
 from optsched.io.traces.slurm_jobs import SlurmJob, joined, pieces_held
 from optsched.io.traces.slurm_nodes import guessed_nodes
@@ -55,7 +56,20 @@ NO_GPUS = (
 )
 
 
-@dialect("slurm", guesses_cluster=True, takes=("unit", "release"))
+def recognises(lines: Sequence[str]) -> bool:
+    """Return True if the first lines of a file are those of an export of ``sacct``.
+
+    Parameters
+    ----------
+    lines
+        The first lines.
+    """
+    words = set(re.findall(r"\w+", lines[0]))
+    document = lines[0].startswith("{") and any("slurm" in line.lower() for line in lines)
+    return bool({"JobID", "JobIDRaw"} & words and "State" in words) or document
+
+
+@dialect("slurm", guesses_cluster=True, takes=("unit", "release"), recognises=recognises)
 def read(request: TraceRequest) -> TraceRead:
     """Slurm's accounting: sacct -P with any fields and delimiter, or sacct --json.
 
@@ -202,8 +216,8 @@ def _say(rows: Rows, jobs: list[SlurmJob]) -> None:
     unseen = sum(job.is_requeued_unseen for job in jobs)
     if unseen:
         rows.say(
-            f"{unseen} jobs were requeued and the export lacks -D: their lost work and their first submission are not in it, "
-            "and their waiting times are too short"
+            f"{unseen} jobs were requeued and the export lacks -D: their lost work and their first submission are not in "
+            "it, and their waiting times are too short"
         )
 
 
@@ -212,8 +226,8 @@ def _guess(rows: Rows, jobs: list[SlurmJob], columns: dict[str, pl.Series]) -> C
     runs = [run for job in jobs for run in job.runs if run.allocated and run.held and run.start is not None]
     holds = [(run.start, run.released, run.held, run.nodes) for run in runs if run.start is not None and run.released]
     cluster = guessed_nodes(holds) if holds else None
-    peak = guessed_cluster(pl.DataFrame([columns["gpus"], columns["ran"]]).drop_nulls())
-    if cluster is None or peak is None or cluster.gpus < peak.gpus:
+    peak = gpus_in_use(pl.DataFrame([columns["gpus"], columns["ran"]]).drop_nulls())
+    if cluster is None or peak is None or cluster.gpus < peak:
         return None
     rows.say(
         f"the cluster is guessed: {cluster.spec} are the most GPUs in use at once on each node of the log; state yours with "

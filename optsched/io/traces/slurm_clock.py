@@ -62,7 +62,13 @@ def on_one_clock(rows: Rows, table: pl.DataFrame) -> Clock:
     least = (pl.col("start") + length - pl.col("end") - TOLERANCE) / CHANGE
     change = pl.when(back).then(least.ceil() * CHANGE)
     exact = pl.when(pl.col("given").is_not_null()).then(pl.col("start") + length).otherwise(pl.col("end") + change)
-    end = pl.when(no_end).then(pl.col("start") + length).when(back & length.is_not_null()).then(exact).otherwise(pl.col("end"))
+    end = (
+        pl.when(no_end)
+        .then(pl.col("start") + length)
+        .when(back & length.is_not_null())
+        .then(exact)
+        .otherwise(pl.col("end"))
+    )
     table = table.with_columns(end=end, change=change, back=back)
     table = _after_the_change(rows, table)
     for name in ("start", "end"):

@@ -126,10 +126,8 @@ def _reading(pieces: Sequence[str], names: Sequence[str], delimiter: str, open_:
     for k in reversed(range(len(names))):
         ways = {begin: [way for way in found if way[0] in leading] for begin, found in steps[k].items()}
         leading = {begin for begin, found in ways.items() if found}
-        texts = {text for found in ways.values() for _, text in found}
-        if not texts:
+        values = {text for found in ways.values() for _, text in found}
+        if not values or (len(values) > 1 and names[k] in READ):
             return None
-        fields[k] = next(iter(texts)) if len(texts) == 1 else ""
-        if len(texts) > 1 and names[k] in READ:
-            return None
+        fields[k] = values.pop() if len(values) == 1 else ""
     return fields

@@ -91,7 +91,7 @@ def _header(path: Path, lines: Sequence[str], first: int) -> tuple[str, list[str
 
 def _is_quoted(text: str, delimiter: str) -> bool:
     # sacct quotes nothing; a program that has read its output and written it again may.
-    if len(delimiter) > 1:
+    if len(delimiter) > 1 or '"' not in text:
         return False
     edge = re.escape(delimiter)
     return re.search(rf'(?:^|{edge})"[^"\n]*"(?:{edge}|$)', text, re.MULTILINE) is not None
