@@ -1,4 +1,4 @@
-"""A made-up export of ``sacct`` with every oddity of `optsched.io.traces.slurm`, as text and as a document."""
+"""A made-up export of ``sacct`` with every oddity of `optsched.io.traces.slurm_log`, as text and as a document."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from optsched.io.sources import load_counted
 from optsched.io.traces.dialect import DIALECTS, TraceRead
 from optsched.io.traces.slurm_tres import elements_of, elements_of_mask, nodes_of
 from optsched.problem.cluster import Cluster
-from traces.slurm_export import FIELDS, ROWS, T0, document, line, text, tres
+from traces.slurm_export import FIELDS, ROWS, T0, document, line, text, tres, waiting
 
 Read = Callable[..., TraceRead]
 LEFT_OUT = {
@@ -46,6 +46,14 @@ def slurm(tmp_path: Path) -> Read:
     return read
 
 
+@pytest.fixture(scope="module")
+def right(tmp_path_factory: pytest.TempPathFactory) -> TraceRead:
+    """The made-up export as it must be read."""
+    path = tmp_path_factory.mktemp("right") / "export"
+    path.write_text(text(), encoding="utf-8")
+    return DIALECTS.get("slurm").read(path)
+
+
 def jobs_of(read: TraceRead) -> dict[str, dict[str, Any]]:
     return {row["id"]: row for row in read.table.iter_rows(named=True)}
 
@@ -54,8 +62,8 @@ def said(read: TraceRead) -> str:
     return "\n".join(read.recipe["parameters"]["said"])
 
 
-def test_every_oddity(slurm: Read) -> None:
-    read = slurm(text())
+def test_every_oddity(right: TraceRead) -> None:
+    read = right
     jobs = jobs_of(read)
     ran = {name: job["ran"] for name, job in jobs.items()}
     assert ran == {
@@ -78,6 +86,7 @@ def test_every_oddity(slurm: Read) -> None:
     assert (jobs["20"]["user"], jobs["20"]["group"]) == ("bob", "lab")  # of the component with most GPUs
     assert read.recipe["parameters"]["left_out"] == LEFT_OUT
     assert "33 (90 s, not 100 s)" in said(read)
+    assert "jobs of several rows: 1 requeued, 1 resized, 1 heterogeneous" in said(read)
     assert "guessed" in said(read)
     assert "-D" not in said(read)
 
@@ -88,6 +97,8 @@ def test_eligible_cpus_and_nodes(slurm: Read) -> None:
     assert cpus["32"]["duration"] == 70  # CPUs are free while it is suspended
     assert cpus["32"]["ran"] == [[200, 300]]
     assert (cpus["35"]["gpus"], cpus["31"]["gpus"], cpus["20"]["gpus"]) == (4, 4, 8)
+    with pytest.raises(InputError, match="lacks Eligible"):
+        slurm(text(fields=[name for name in FIELDS if name != "Eligible"]), release="eligible")
     without = tuple(name for name in FIELDS if name != "Suspended")
     assert jobs_of(slurm(text(fields=without), unit="cpu"))["32"]["duration"] == 70  # by Elapsed
     nodes = slurm(text(), unit="node")
@@ -98,7 +109,7 @@ def test_eligible_cpus_and_nodes(slurm: Read) -> None:
 @pytest.mark.parametrize(
     "form", ["later", "22.05", "comma", "tab", "two signs", "trailing", "quoted", "moved", "twice"]
 )
-def test_the_same_jobs_in_every_form(slurm: Read, form: str) -> None:
+def test_the_same_jobs_in_every_form(slurm: Read, right: TraceRead, form: str) -> None:
     header = dict(zip(FIELDS, FIELDS, strict=True))
     forms = {
         "later": lambda: document(),
@@ -113,7 +124,7 @@ def test_the_same_jobs_in_every_form(slurm: Read, form: str) -> None:
         ),
         "twice": lambda: text() + text(ROWS[:9]),  # two exports, one behind the other
     }
-    right, found = slurm(text()), slurm(forms[form]())
+    found = slurm(forms[form]())
     assert found.instance().digest == right.instance().digest
     same = [name for name in right.table.columns if name != "user"]
     assert found.table.select(same).equals(right.table.select(same))
@@ -124,15 +135,15 @@ def test_the_same_jobs_in_every_form(slurm: Read, form: str) -> None:
     "form",
     ["%Y-%m-%dT%H:%M:%S", "%Y/%m/%d %H:%M:%S", "%d.%m.%y %H:%M:%S", "%d.%m.%Y %H:%M:%S", "%Y-%m-%d %H:%M:%S%z"],
 )
-def test_forms_of_time(slurm: Read, form: str) -> None:
+def test_forms_of_time(slurm: Read, right: TraceRead, form: str) -> None:
     def shown(value: str) -> str:
         return datetime.fromtimestamp(int(value), UTC).strftime(form) if value.startswith("18000") else value
 
     rows = [{name: shown(value) for name, value in row.items()} for row in ROWS]
-    assert slurm(text(rows)).table.equals(slurm(text()).table)
+    assert slurm(text(rows)).table.equals(right.table)
 
 
-def test_durations_and_limits_as_clocks(slurm: Read) -> None:
+def test_durations_and_limits_as_clocks(slurm: Read, right: TraceRead) -> None:
     limits = {"60": "01:00:00", "1": "00:01:00", "2": "00:02:00", "525600": "365-00:00:00"}
     rows = []
     for row in ROWS:
@@ -140,7 +151,7 @@ def test_durations_and_limits_as_clocks(slurm: Read) -> None:
         limit = limits.get(row["TimelimitRaw"], row["TimelimitRaw"])
         rows.append(row | {"Elapsed": f"0-00:{minutes:02d}:{seconds:02d}", "Timelimit": limit})
     fields = [name.removesuffix("Raw") if name != "JobIDRaw" else name for name in FIELDS]
-    assert slurm(text(rows, fields=fields)).table.equals(slurm(text()).table)
+    assert slurm(text(rows, fields=fields)).table.equals(right.table)
 
 
 def test_types_limit_a_job_only_if_the_cluster_has_them(slurm: Read) -> None:
@@ -176,6 +187,8 @@ def test_a_clock_that_goes_back(slurm: Read) -> None:
     assert "the clock went back while 1 runs lasted" in said(read)
     with pytest.raises(InputError, match=r"row 2, End = '1799996450'.*-T, --truncate.*sacct without -T"):
         slurm(text([rows[0] | {"ElapsedRaw": "0"}, rows[1]]))
+    with pytest.raises(InputError, match=r"row 28, End.*-T"):
+        slurm(text([*ROWS, waiting(50, 50, start=90, end=90)]))
     without = [name for name in FIELDS if name != "ElapsedRaw"]
     with pytest.raises(RowErrors, match=r"before Start.*TZ=UTC"):
         slurm(text(rows, fields=without))
@@ -187,7 +200,9 @@ def test_a_clock_that_goes_back(slurm: Read) -> None:
      ({"End": "Unknown", "ElapsedRaw": "0"}, "End"), ({"AllocTRES": "gres/gpu=x"}, "AllocTRES"), ({"JobID": "a"}, "JobID"),
      ({"TimelimitRaw": "long"}, "TimelimitRaw"), ({"ElapsedRaw": "-1"}, "ElapsedRaw")],
 )  # fmt: skip
-def test_a_bad_row_is_named_or_skipped_with_its_job(slurm: Read, change: dict[str, str], field: str) -> None:
+def test_a_bad_row_is_named_or_skipped_with_its_job(
+    slurm: Read, right: TraceRead, change: dict[str, str], field: str
+) -> None:
     rows = [row | change if row["State"] == "REQUEUED" else row for row in ROWS]
     with pytest.raises(RowErrors) as caught:
         slurm(text(rows))
@@ -195,15 +210,15 @@ def test_a_bad_row_is_named_or_skipped_with_its_job(slurm: Read, change: dict[st
     assert (problem.row, problem.field) == (11, field)
     read = slurm(text(rows), skip_bad=True)
     lost = {"30"} if field != "JobID" else set()
-    assert set(jobs_of(read)) == set(jobs_of(slurm(text()))) - lost
+    assert set(jobs_of(read)) == set(jobs_of(right)) - lost
     assert read.skipped_rows == 1
 
 
-def test_rows_that_do_not_fit(slurm: Read) -> None:
+def test_rows_that_do_not_fit(slurm: Read, right: TraceRead) -> None:
     cut = text().replace(f"|{T0 + 140}|100|0|1|", "|")  # a row that lost fields
     with pytest.raises(RowErrors, match=r"row 7, columns.*17 fields"):
         slurm(cut)
-    assert set(jobs_of(slurm(cut, skip_bad=True))) == set(jobs_of(slurm(text()))) - {"9_1"}
+    assert set(jobs_of(slurm(cut, skip_bad=True))) == set(jobs_of(right)) - {"9_1"}
     unclear = ("JobName", "Comment", *FIELDS[:-1])
     rows = [row | {"Comment": "", "JobName": "a|1"} for row in ROWS[:2]]
     assert set(jobs_of(slurm(text(rows, fields=unclear)))) == {"1"}  # two readings, which differ in the names only

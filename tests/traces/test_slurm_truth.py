@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import gzip
 from collections import defaultdict
 from itertools import chain
 from pathlib import Path
@@ -33,13 +32,6 @@ WITHOUT_SCRIPT = {"15", "48", "49"}  # sigkill, direct, salloc: they ran, but di
 def exports(folder: Path) -> list[Path]:
     texts = [folder.glob(f"*.{form}.txt") for form in ("short", "shortX", "shortD", "shortXD", "all")]
     return sorted([*chain(*texts), *folder.glob("*.json.gz")])
-
-
-def opened(path: Path, folder: Path) -> Path:
-    if path.suffix != ".gz":
-        return path
-    (folder / path.stem).write_bytes(gzip.decompress(path.read_bytes()))
-    return folder / path.stem
 
 
 def shows_all_runs(path: Path) -> bool:
@@ -108,27 +100,27 @@ def assert_is_true(read: TraceRead, truth: dict[str, list[dict[str, str]]], path
     return len(rows)
 
 
-def compared(folder: Path, tag: str, unit: str, opened_in: Path) -> dict[str, int]:
+def compared(folder: Path, tag: str, unit: str) -> dict[str, int]:
     """Number of jobs of each export of a moment, all of which are true."""
     truth, jobs = truth_of(folder), {}
     for path in exports(folder):
         if path.name.startswith(tag):
-            read = DIALECTS.get("slurm").read(opened(path, opened_in), cluster=LARGE, unit=unit)
+            read = DIALECTS.get("slurm").read(path, cluster=LARGE, unit=unit)
             jobs[path.name] = assert_is_true(read, truth, path, unit)
     return jobs
 
 
 @pytest.mark.parametrize("folder", RUNS)
-def test_every_form_is_read_as_what_the_jobs_did(data_dir: Path, tmp_path: Path, folder: str) -> None:
+def test_every_form_is_read_as_what_the_jobs_did(data_dir: Path, folder: str) -> None:
     """Submission, start, end, GPUs and state of every job, in the eight forms of an export at the end."""
-    jobs = compared(data_dir / "slurm" / folder, "end", "gpu", tmp_path)
+    jobs = compared(data_dir / "slurm" / folder, "end", "gpu")
     assert (len(jobs), len(set(jobs.values()))) == (8, 1), jobs
 
 
 @pytest.mark.study
 @pytest.mark.parametrize("folder", RUNS)
-def test_jobs_without_gpus_too(data_dir: Path, tmp_path: Path, folder: str) -> None:
-    jobs = compared(data_dir / "slurm" / folder, "end", "cpu", tmp_path)
+def test_jobs_without_gpus_too(data_dir: Path, folder: str) -> None:
+    jobs = compared(data_dir / "slurm" / folder, "end", "cpu")
     assert (len(jobs), len(set(jobs.values()))) == (8, 1), jobs
 
 
@@ -137,9 +129,9 @@ def test_jobs_without_gpus_too(data_dir: Path, tmp_path: Path, folder: str) -> N
 @pytest.mark.parametrize(
     ("folder", "tag"), [(f"a-{version}", tag) for version in ("22.05", "24.11", "26.05") for tag in ("mid", "final")]
 )
-def test_while_jobs_wait_and_run(data_dir: Path, tmp_path: Path, folder: str, tag: str, unit: str) -> None:
+def test_while_jobs_wait_and_run(data_dir: Path, folder: str, tag: str, unit: str) -> None:
     """Until a requeued job may start again, no form shows that it goes on: its runs so far are read, with their state."""
-    assert len(compared(data_dir / "slurm" / folder, tag, unit, tmp_path)) >= 8
+    assert len(compared(data_dir / "slurm" / folder, tag, unit)) >= 8
 
 
 def read_at(path: Path, **options: Any) -> TraceRead:
@@ -153,7 +145,7 @@ def test_the_same_cluster_from_text_json_and_csv_is_the_same_instance(
     text = data_dir / "slurm" / folder / "end.shortD.txt"
     by_comma = tmp_path / "comma.csv"  # as sacct --delimiter=, prints it
     by_comma.write_text(text.read_text(encoding="utf-8").replace("|", ","), encoding="utf-8")
-    read = [read_at(text), read_at(by_comma), read_at(opened(text.with_name("end.D.json.gz"), tmp_path))]
+    read = [read_at(text), read_at(by_comma), read_at(text.with_name("end.D.json.gz"))]
     assert len({each.instance().digest for each in read}) == 1
     for each in read[1:]:
         assert each.table["ran"].to_list() == read[0].table["ran"].to_list()
@@ -201,9 +193,9 @@ def test_the_made_export_is_read_rightly(data_dir: Path) -> None:
     assert read.recipe["parameters"]["left_out"] == counts
 
 
-def test_an_export_without_gpus_says_which_setting_is_missing(data_dir: Path, tmp_path: Path) -> None:
+def test_an_export_without_gpus_says_which_setting_is_missing(data_dir: Path) -> None:
     folder = data_dir / "slurm" / "n-24.11"
-    for path in (folder / "mid.short.txt", folder / "mid.all.txt", opened(folder / "mid.json.gz", tmp_path)):
+    for path in (folder / "mid.short.txt", folder / "mid.all.txt", folder / "mid.json.gz"):
         with pytest.raises(InputError, match=r"no row has gres/gpu.*AccountingStorageTRES.*--unit cpu"):
             read_at(path)
 

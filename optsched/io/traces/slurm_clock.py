@@ -12,7 +12,7 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.rows import Rows
-from optsched.io.traces.slurm_jobs import RUNNING
+from optsched.io.traces.slurm_jobs import RUNNING, WAITING
 from optsched.io.traces.slurm_times import lengths
 
 TOLERANCE = 1.0  # seconds: Slurm cuts times to the second
@@ -22,7 +22,7 @@ UTC = "TZ=UTC sacct"
 
 
 @dataclass(frozen=True)
-class Clock:
+class RunTimes:
     """Times of the records: Unix seconds, f64[rows], and the seconds for which a run was suspended (0: none known)."""
 
     start: pl.Series
@@ -30,7 +30,7 @@ class Clock:
     suspended: pl.Series
 
 
-def on_one_clock(rows: Rows, table: pl.DataFrame) -> Clock:
+def on_one_clock(rows: Rows, table: pl.DataFrame) -> RunTimes:
     """Return starts and ends on one clock, and say which durations disagree with those that are stated.
 
     Parameters
@@ -75,15 +75,17 @@ def on_one_clock(rows: Rows, table: pl.DataFrame) -> Clock:
         rows.reject(table["ended"] & table[name].is_null(), name.title(), "a time", "missing")
     before = (table["good"] & (table["end"] < table["start"])).fill_null(False)
     rows.reject(before, "End", f"not before Start; export Elapsed, and with {UTC}", "before Start")
-    return Clock(table["start"], table["end"], _compared(rows, table, suspended is not None))
+    return RunTimes(table["start"], table["end"], _compared(rows, table, suspended is not None))
 
 
 def _refuse_truncated(rows: Rows, table: pl.DataFrame) -> None:
     cut = (table["good"] & (table["end"] < table["start"]) & (table["stated"] == 0)).fill_null(False)
+    # a job that waits has no start
+    cut |= (rows.good & table["state"].is_in(WAITING) & (table["end"] == table["start"])).fill_null(False)
     if cut.any():
         position = int(cut.arg_true()[0])
         where = {"row": rows.line[position], "field": "End", "value": rows.text("End", required=False)[position]}
-        why = "End before Start and no Elapsed: the export is cut to its window (-T, --truncate)"
+        why = "End before Start and no Elapsed, or a waiting job with a start: the export is cut (-T, --truncate)"
         raise InputError(why, file=rows.file, **where, legal="sacct without -T")
 
 

@@ -88,7 +88,7 @@ def guessed_nodes(holds: Iterable[tuple[float, float, int, str]]) -> Cluster | N
     Parameters
     ----------
     holds
-        Start and end in seconds, GPUs, and the list of nodes of every run.
+        Start and end in seconds (infinite: it still runs), GPUs, and the list of nodes of every run.
     """
     changes: dict[str, Counter[float]] = defaultdict(Counter)
     most: dict[str, int] = {}

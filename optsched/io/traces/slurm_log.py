@@ -31,6 +31,7 @@ Times are cut to the second. Tried with Slurm 22.05.8, 24.11.5 and 26.05.5.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Sequence
 from itertools import chain
@@ -42,7 +43,7 @@ from optsched.errors import InputError
 from optsched.io.traces import slurm_json, slurm_text
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, gpus_in_use
 from optsched.io.traces.rows import Rows
-from optsched.io.traces.slurm_jobs import SlurmJob, joined, pieces_held
+from optsched.io.traces.slurm_jobs import Piece, SlurmJob, joined, pieces_held
 from optsched.io.traces.slurm_nodes import guessed_nodes
 from optsched.io.traces.slurm_runs import runs_of
 from optsched.io.traces.text_table import TextTable, read_text
@@ -79,13 +80,13 @@ def read(request: TraceRequest) -> TraceRead:
         The file and the options of the call.
     """
     rows = Rows(_in_order(_records(request)))
-    _require_fields(rows, request.unit)
+    _require_fields(rows, request)
     jobs = joined(runs_of(rows, request.unit))
     kept = _without_left_out(rows, jobs, request.unit)
     columns = _columns(rows, kept, request)
     _say(rows, kept)
     fields = {"arrival": "Submit", "duration": "End", "gpus": "AllocTRES", "walltime": "Timelimit"}
-    cluster = None if request.cluster or request.unit != "gpu" else _guess(rows, kept, columns)
+    cluster = None if request.cluster or request.unit != "gpu" else _guess(rows, jobs, columns)
     return finish(request, rows, columns, fields=fields, from_earliest=("arrival",), cluster=cluster)
 
 
@@ -111,18 +112,20 @@ def _in_order(table: TextTable) -> TextTable:
     return TextTable(table.file, table.fields[order], table.line.gather(order), table.problems, table.sha256)
 
 
-def _require_fields(rows: Rows, unit: str) -> None:
+def _require_fields(rows: Rows, request: TraceRequest) -> None:
     missing = [name for name in NEEDED if name not in rows.columns]
     if missing:
         why = f"the export lacks {', '.join(missing)}"
         raise InputError(why, file=rows.file, field="--format", legal=slurm_text.RIGHT_EXPORT)
+    if request.release == "eligible" and "Eligible" not in rows.columns:
+        raise InputError("the export lacks Eligible", file=rows.file, field="release", legal=slurm_text.RIGHT_EXPORT)
     if "Cluster" in rows.columns:
         names = rows.text("Cluster", required=False).drop_nulls().unique().sort()
         if len(names) > 1:
             where = {"file": rows.file, "field": "Cluster", "value": ", ".join(names[:4])}
             raise InputError("jobs of several clusters", **where, legal="sacct -M CLUSTER")
     resources = [rows.text(name, required=False) for name in ("AllocTRES", "ReqTRES") if name in rows.columns]
-    if unit == "gpu" and rows.count and not any(text.str.contains("gres/gpu[=:]").any() for text in resources):
+    if request.unit == "gpu" and rows.count and not any(text.str.contains("gres/gpu[=:]").any() for text in resources):
         raise InputError("no row has gres/gpu", file=rows.file, field="AllocTRES", legal=NO_GPUS)
 
 
@@ -158,52 +161,54 @@ def _rows_of(jobs: Iterable[SlurmJob], count: int) -> pl.Series:
 
 
 def _columns(rows: Rows, jobs: list[SlurmJob], request: TraceRequest) -> dict[str, pl.Series]:
-    has = (
-        {kind.casefold() for kind in request.cluster.gpu_types} if request.cluster and request.unit == "gpu" else set()
-    )
-    found: list[dict[str, Any]] = []
-    ran: list[tuple[int, float, float, int]] = []
-    lost = 0
-    for job in jobs:
-        pieces = list(pieces_held(job.runs))
-        gang = max(size for _, _, size in pieces)
-        seconds = sum((end - start) * size for start, end, size in pieces) / gang
-        if request.unit != "gpu":
-            seconds -= sum(run.suspended * run.held for run in job.runs if run.allocated) / gang
-        first, types = job.runs[0], frozenset[str]().union(*(run.types for run in job.runs if run.allocated))
-        typed = len(types) == 1 and next(iter(types)).casefold() in has
-        lost += bool(types and has - {"gpu"}) and not typed
-        arrival = first.submit if request.release == "submit" or first.eligible is None else first.eligible
-        row = {"row": job.widest.row, "id": job.name, "arrival": arrival, "gpus": gang, "duration": seconds}
-        found.append(
-            row | {"walltime": job.walltime, "status": job.status, "gpu_types": sorted(types) if typed else None}
-        )
-        ran += [(job.widest.row, *piece) for piece in pieces]
-    if lost:
+    typed = request.cluster is not None and request.unit == "gpu"
+    types = {kind.casefold() for kind in request.cluster.gpu_types} if request.cluster and typed else set()
+    pieces = {job.widest.row: list(pieces_held(job.runs)) for job in jobs}
+    values = [_values(job, pieces[job.widest.row], request, types) for job in jobs]
+    lost = sum(bool(job.types) and value["gpu_types"] is None for job, value in zip(jobs, values, strict=True))
+    if lost and types - {"gpu"}:
         rows.say(f"{lost} jobs ran on GPUs of several types, or of one that the cluster lacks: they may use every type")
     schema = {"row": pl.Int64(), **{name: COLUMNS[name] for name in _FIELDS}}
-    table = pl.DataFrame(found, schema=schema, infer_schema_length=None).join(
-        _ran(ran, {row["row"]: row["gpus"] for row in found}), on="row", how="left"
-    )
-    table = (
-        pl.DataFrame({"row": range(rows.count)}).join(table, on="row", how="left", maintain_order="left").drop("row")
-    )
-    columns = {column.name: column for column in table}
+    table = pl.DataFrame(values, schema=schema, infer_schema_length=None)
+    ran = _ran(pieces, {value["row"]: value["gpus"] for value in values})
+    every = pl.DataFrame({"row": range(rows.count)})
+    for part in (table, ran):
+        every = every.join(part, on="row", how="left", maintain_order="left")
+    columns = {column.name: column for column in every.drop("row")}
     labels = {"user": "User", "group": "Account"}
     columns |= {name: rows.text(field, required=False) for name, field in labels.items() if field in rows.columns}
+    if not any(value["gpu_types"] for value in values):
+        del columns["gpu_types"]
+    return columns
+
+
+def _values(job: SlurmJob, pieces: list[Piece], request: TraceRequest, types: set[str]) -> dict[str, Any]:
+    """Return the fields of a job: its duration x its gang are the GPU-seconds that it held."""
+    gang = max(size for _, _, size in pieces)
+    seconds = sum((end - start) * size for start, end, size in pieces)
+    if request.unit != "gpu":  # CPUs are free while it is suspended; GPUs are not
+        seconds -= sum(run.suspended * run.held for run in job.runs if run.allocated)
+    first = job.runs[0]
+    arrival = first.submit if request.release == "submit" or first.eligible is None else first.eligible
     return {
-        name: column for name, column in columns.items() if name != "gpu_types" or column.null_count() < len(column)
+        "row": job.widest.row,
+        "id": job.name,
+        "arrival": arrival,
+        "gpus": gang,
+        "duration": seconds / gang,
+        "walltime": job.walltime,
+        "status": job.status,
+        "gpu_types": list(job.types) if len(job.types) == 1 and job.types[0].casefold() in types else None,
     }
 
 
 _FIELDS = ("id", "arrival", "gpus", "duration", "walltime", "status", "gpu_types")
 
 
-def _ran(pieces: list[tuple[int, float, float, int]], gangs: dict[int, int]) -> pl.DataFrame:
+def _ran(pieces: dict[int, list[Piece]], gangs: dict[int, int]) -> pl.DataFrame:
     """Return the column ``ran`` by row; a piece that held the whole gang does not repeat it."""
-    table = pl.DataFrame(
-        pieces, schema={"row": pl.Int64, "start": pl.Float64, "end": pl.Float64, "held": pl.Float64}, orient="row"
-    )
+    schema = {"row": pl.Int64, "start": pl.Float64, "end": pl.Float64, "held": pl.Float64}
+    table = pl.DataFrame([(row, *piece) for row, each in pieces.items() for piece in each], schema=schema, orient="row")
     whole = pl.col("held") == pl.col("row").replace_strict(gangs, return_dtype=pl.Float64)
     piece = pl.when(whole).then(pl.concat_list("start", "end")).otherwise(pl.concat_list("start", "end", "held"))
     return table.group_by("row", maintain_order=True).agg(ran=piece)
@@ -213,6 +218,13 @@ def _say(rows: Rows, jobs: list[SlurmJob]) -> None:
     ids = rows.text("JobID" if "JobID" in rows.columns else "JobIDRaw", required=False)
     if not ids.str.contains(".", literal=True).any():
         rows.say("no steps in the export (-X): a job may hold its GPUs until its last step has ended, after End")
+    kinds = {
+        "requeued": sum(len({run.submit for run in job.runs if run.state != "RESIZING"}) > 1 for job in jobs),
+        "resized": sum(any(run.state == "RESIZING" for run in job.runs) for job in jobs),
+        "heterogeneous": sum(len(job.last) > 1 for job in jobs),
+    }
+    if any(kinds.values()):
+        rows.say(f"jobs of several rows: {', '.join(f'{count} {kind}' for kind, count in kinds.items() if count)}")
     unseen = sum(job.is_requeued_unseen for job in jobs)
     if unseen:
         rows.say(
@@ -223,8 +235,12 @@ def _say(rows: Rows, jobs: list[SlurmJob]) -> None:
 
 def _guess(rows: Rows, jobs: list[SlurmJob], columns: dict[str, pl.Series]) -> Cluster | None:
     """Return the nodes that the log shows in use, if they hold what ran; None leaves the guess to `finish`."""
-    runs = [run for job in jobs for run in job.runs if run.allocated and run.held and run.start is not None]
-    holds = [(run.start, run.released, run.held, run.nodes) for run in runs if run.start is not None and run.released]
+    runs = [run for job in jobs for run in job.runs if run.allocated and run.held]
+    holds = [
+        (run.start, math.inf if run.released is None else run.released, run.held, run.nodes)
+        for run in runs
+        if run.start is not None
+    ]
     cluster = guessed_nodes(holds) if holds else None
     peak = gpus_in_use(pl.DataFrame([columns["gpus"], columns["ran"]]).drop_nulls())
     if cluster is None or peak is None or cluster.gpus < peak:
