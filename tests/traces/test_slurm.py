@@ -245,7 +245,7 @@ def test_what_is_no_such_export(slurm: Read) -> None:
 
 
 def test_a_file_without_a_dialect_is_recognised(tmp_path: Path) -> None:
-    later = json.dumps({"meta": {"slurm": {"release": "24.11.5"}}, "jobs": []})
+    later = json.dumps({"jobs": [{"account": "lab", "allocation_nodes": 1}]}, indent=1)
     for content in (text(), "JobID|JobName|Partition|Account|AllocCPUS|State|ExitCode\n", later):
         path = tmp_path / "export.txt"
         path.write_text(content)

@@ -13,6 +13,7 @@ from right_readings import assert_read_rightly, right_reading
 
 from optsched.errors import InputError
 from optsched.io.cluster_files import cluster_of
+from optsched.io.recognised import source_to_type
 from optsched.io.traces.dialect import DIALECTS, TraceRead
 from optsched.problem.cluster import Cluster
 
@@ -105,6 +106,7 @@ def compared(folder: Path, tag: str, unit: str) -> dict[str, int]:
     truth, jobs = truth_of(folder), {}
     for path in exports(folder):
         if path.name.startswith(tag):
+            assert source_to_type(path) == f"slurm:{path}"
             read = DIALECTS.get("slurm").read(path, cluster=LARGE, unit=unit)
             jobs[path.name] = assert_is_true(read, truth, path, unit)
     return jobs

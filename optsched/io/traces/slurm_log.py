@@ -66,7 +66,8 @@ def recognises(lines: Sequence[str]) -> bool:
         The first lines.
     """
     words = set(re.findall(r"\w+", lines[0]))
-    document = lines[0].startswith("{") and any("slurm" in line.lower() for line in lines)
+    marks = ('"allocation_nodes"', "Slurm OpenAPI DB")  # of 24.11 and later, of 22.05
+    document = lines[0].startswith("{") and any(mark in line for line in lines for mark in marks)
     return bool({"JobID", "JobIDRaw"} & words and "State" in words) or document
 
 
