@@ -53,6 +53,8 @@ def on_one_clock(rows: Rows, table: pl.DataFrame) -> RunTimes:
         given=nothing if suspended is None else suspended,
         good=rows.good & table["ran"],
     )
+    within = pl.col("end").is_between(pl.col("start") - TOLERANCE, pl.col("start"))
+    table = table.with_columns(end=pl.when(within).then(pl.col("start")).otherwise(pl.col("end")))
     table = table.with_columns(ended=pl.col("good") & ~pl.col("state").is_in(RUNNING))
     _refuse_truncated(rows, table)
     length = pl.col("stated") + pl.col("given").fill_null(0.0)

@@ -37,7 +37,7 @@ _FORMS = {
     **dict.fromkeys(("ReqTRES", "AllocTRES"), _TRES),
     **dict.fromkeys(("NNodes", "NCPUS", "ReqCPUS", "AllocCPUS", "AllocNodes", "UID", "GID", "Priority"), r"\d*"),
     **dict.fromkeys(("ElapsedRaw", "Restarts"), r"\d*"),
-    **dict.fromkeys(("User", "Account", "Cluster"), r"[^\s|,;]*"),
+    **dict.fromkeys(("User", "Account", "Cluster"), r"[^\s|,;=]*"),
     "TimelimitRaw": r"\d*|UNLIMITED|Partition_Limit",
     "State": r"[A-Z_]+(?: by \d+)?\+?",
     "ExitCode": r"(?:\d+:\d+)?",
@@ -46,6 +46,8 @@ _FORMS = {
 }
 FIELDS = (*READ, *FREE, *_FORMS, "Flags", "ReqNodes", "ReqMem")
 _FORMS_READ = {name: re.compile(form) for name, form in _FORMS.items()}
+_IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")
+_BEHIND_A_RESOURCE = re.compile(r"(=[^=,]*),(?=(?!billing=)[\w/:.-]+=)")
 MOST_SURPLUS = 64  # delimiters inside fields of one row
 
 
@@ -78,9 +80,9 @@ def with_commas_hidden(line: str) -> list[str]:
     line
         The line.
     """
-    hidden = re.sub(r"\[[^\[\]]*\]", lambda found: found[0].replace(",", "\x1f"), line)
-    hidden = re.sub(r"(=[^=,]*),(?=(?!billing=)[\w/:.-]+=)", "\\1\x1f", hidden)
-    return [field.replace("\x1f", ",") for field in hidden.split(",")]
+    hidden = _IN_BRACKETS.sub(lambda found: found[0].replace(",", "\x1f"), line) if "[" in line else line
+    hidden = _BEHIND_A_RESOURCE.sub(lambda found: found[1] + "\x1f", hidden)
+    return [field.replace("\x1f", ",") if "\x1f" in field else field for field in hidden.split(",")]
 
 
 def joined_again(pieces: Sequence[str], names: Sequence[str], delimiter: str) -> list[str] | None:
