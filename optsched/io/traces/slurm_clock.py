@@ -57,22 +57,7 @@ def on_one_clock(rows: Rows, table: pl.DataFrame) -> RunTimes:
     table = table.with_columns(end=pl.when(within).then(pl.col("start")).otherwise(pl.col("end")))
     table = table.with_columns(ended=pl.col("good") & ~pl.col("state").is_in(RUNNING))
     _refuse_truncated(rows, table)
-    length = pl.col("stated") + pl.col("given").fill_null(0.0)
-    no_end = pl.col("ended") & pl.col("end").is_null() & (length > 0)
-    back = (pl.col("good") & (pl.col("end") < pl.col("start"))).fill_null(False)
-    # without Suspended: the least change of the clock that leaves room for the duration
-    least = (pl.col("start") + length - pl.col("end") - TOLERANCE) / CHANGE
-    change = pl.when(back).then(least.ceil() * CHANGE)
-    exact = pl.when(pl.col("given").is_not_null()).then(pl.col("start") + length).otherwise(pl.col("end") + change)
-    end = (
-        pl.when(no_end)
-        .then(pl.col("start") + length)
-        .when(back & length.is_not_null())
-        .then(exact)
-        .otherwise(pl.col("end"))
-    )
-    table = table.with_columns(end=end, change=change, back=back)
-    table = _after_the_change(rows, table)
+    table = _after_the_change(rows, _with_ends(table))
     for name in ("start", "end"):
         rows.reject(table["ended"] & table[name].is_null(), name.title(), "a time", "missing")
     before = (table["good"] & (table["end"] < table["start"])).fill_null(False)
@@ -89,6 +74,19 @@ def _refuse_truncated(rows: Rows, table: pl.DataFrame) -> None:
         where = {"row": rows.line[position], "field": "End", "value": rows.text("End", required=False)[position]}
         why = "End before Start and no Elapsed, or a waiting job with a start: the export is cut (-T, --truncate)"
         raise InputError(why, file=rows.file, **where, legal="sacct without -T")
+
+
+def _with_ends(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the table with ends by the stated durations, where there is no end or it is before the start."""
+    length = pl.col("stated") + pl.col("given").fill_null(0.0)
+    missing = pl.col("ended") & pl.col("end").is_null() & (length > 0)
+    back = (pl.col("good") & (pl.col("end") < pl.col("start"))).fill_null(False)
+    # without Suspended: the least change of the clock that leaves room for the duration
+    least = ((pl.col("start") + length - pl.col("end") - TOLERANCE) / CHANGE).ceil() * CHANGE
+    by_change = back & length.is_not_null() & pl.col("given").is_null()
+    by_length = missing | (back & pl.col("given").is_not_null())
+    end = pl.when(by_change).then(pl.col("end") + least).when(by_length).then(pl.col("start") + length)
+    return table.with_columns(end=end.otherwise(pl.col("end")), change=pl.when(back).then(least), back=back)
 
 
 def _after_the_change(rows: Rows, table: pl.DataFrame) -> pl.DataFrame:
