@@ -84,7 +84,7 @@ def _with_ends(table: pl.DataFrame) -> pl.DataFrame:
     # without Suspended: the least change of the clock that leaves room for the duration
     least = ((pl.col("start") + length - pl.col("end") - TOLERANCE) / CHANGE).ceil() * CHANGE
     by_change = back & length.is_not_null() & pl.col("given").is_null()
-    by_length = missing | (back & pl.col("given").is_not_null())
+    by_length = missing | (back & length.is_not_null() & pl.col("given").is_not_null())
     end = pl.when(by_change).then(pl.col("end") + least).when(by_length).then(pl.col("start") + length)
     return table.with_columns(end=end.otherwise(pl.col("end")), change=pl.when(back).then(least), back=back)
 
