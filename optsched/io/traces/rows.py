@@ -28,7 +28,7 @@ class Rows:
     """Rows of one file and their problems.
 
     ``columns``: names of those that the file has; ``line`` of every row; ``count`` of the rows read, good and bad; ``good``
-    bool[rows]: those that have passed every check so far; ``absent`` bool[rows]: those that `leave_out` left out;
+    bool[rows]: those that have passed every check so far; ``absent`` bool[rows]: those that were left out or passed over;
     ``left_out``: how many of them for each reason; ``said``: what `say` noted, for people.
     """
 
