@@ -34,6 +34,7 @@ EVERY = -1  # the depth at which every waiting job has a reservation that it kee
 PLAN = record(
     depth="int",  # jobs with a reservation, or `EVERY`
     by_length="int",  # 1: jobs behind those with a reservation are considered the shortest first
+    forecasts="int",  # 1: every job is promised a start at its arrival, by a plan for the whole queue
     doubles="int",  # 1: a job beyond its believed end is believed to run twice as long; 0: a second more
     arrived="int",  # jobs that the loop has seen
     listed="int",  # of `Plan.shortest`
@@ -61,7 +62,14 @@ class Plan(NamedTuple):
 
 
 def new_plan(
-    seconds: Floats, limit: Floats, gpus: int, depth: int, *, by_length: bool = False, doubles: bool = False
+    seconds: Floats,
+    limit: Floats,
+    gpus: int,
+    depth: int,
+    *,
+    by_length: bool = False,
+    doubles: bool = False,
+    forecasts: bool = False,
 ) -> Plan:
     """Return the plan of a run before the first event.
 
@@ -79,10 +87,13 @@ def new_plan(
         Whether jobs behind those with a reservation are considered in order of (seconds, key, index).
     doubles
         Whether a job beyond its believed end is believed to run twice as long as so far; otherwise a second more.
+    forecasts
+        Whether every job is promised a start at its arrival, by a plan for the whole queue.
     """
     n = seconds.size
     facts = np.zeros(1, dtype=PLAN)
-    facts["depth"], facts["by_length"], facts["doubles"], facts["steps"] = depth, by_length, doubles, 1
+    facts["depth"], facts["steps"] = depth, 1
+    facts["by_length"], facts["doubles"], facts["forecasts"] = by_length, doubles, forecasts
     reals, whole = np.full((3, n), np.nan), np.zeros((3, n), dtype=np.int64)
     time, free = np.zeros(2 * n + 4), np.full(2 * n + 4, gpus, dtype=np.int64)
     return Plan(facts, np.array(seconds, dtype=np.float64), np.array(limit, dtype=np.float64), *reals, *whole, time, free)
@@ -249,6 +260,8 @@ def _starts(place: Any, s: State, context: RunContext, plan: Plan, j: int, until
         return False
     start(s, context, j, entries, np.int64(0))
     _insert_running(plan, j, until)
+    if plan.facts[0].forecasts != 0 and np.isnan(plan.promised[j]):
+        plan.promised[j] = s.engine[0].now
     return True
 
 
@@ -314,6 +327,23 @@ def _backfill_shortest(place: Any, s: State, context: RunContext, plan: Plan) ->
     w.listed = waiting
 
 
+@njit(**NESTED)
+def _forecast(s: State, plan: Plan) -> None:
+    # What jobs that have just arrived are promised: the start that each has if all wait in the order of the queue.
+    new = False
+    for i in range(s.engine[0].queued):
+        j = s.heap[i].number
+        new = new or (s.jobs[j].status == WAITING and np.isnan(plan.promised[j]))
+    if new:
+        _believe(s, plan)
+        for i in range(s.engine[0].queued):
+            j = s.heap[i].number
+            if s.jobs[j].status == WAITING:
+                _reserve(s, plan, j)
+                if np.isnan(plan.promised[j]):
+                    plan.promised[j] = plan.begin[j]
+
+
 @njit(**INNER)
 def _reserve(s: State, plan: Plan, j: int) -> None:
     begin = _earliest(plan, plan.seconds[j], s.jobs[j].gpus)
@@ -336,7 +366,6 @@ def _keep_promises(place: Any, s: State, context: RunContext, plan: Plan) -> Non
         if w.moved != 0:
             _add(plan, max(e.now, plan.begin[j]), plan.begin[j] + plan.seconds[j], s.jobs[j].gpus)
             _reserve(s, plan, j)
-    e.tick = np.inf
     for i in range(e.queued):
         j = s.heap[i].number
         if np.isnan(plan.promised[j]):
@@ -344,10 +373,13 @@ def _keep_promises(place: Any, s: State, context: RunContext, plan: Plan) -> Non
             plan.promised[j] = plan.begin[j]
     for i in range(e.queued):
         j = s.heap[i].number
-        if plan.begin[j] > e.now:
-            e.tick = min(e.tick, plan.begin[j])
-        else:
+        if plan.begin[j] <= e.now:
             _starts(place, s, context, plan, j, plan.begin[j] + plan.seconds[j])
+    e.tick = np.inf
+    for i in range(e.queued):  # a job that needs more GPUs than are free now waits for an event in any case
+        j = s.heap[i].number
+        if s.jobs[j].status == WAITING and plan.begin[j] > e.now and s.jobs[j].gpus <= e.free:
+            e.tick = min(e.tick, plan.begin[j])
 
 
 def _run_planned(place: Any, s: State, context: RunContext, plan: Plan, events: int) -> int:
@@ -362,6 +394,8 @@ def _run_planned(place: Any, s: State, context: RunContext, plan: Plan, events: 
                 _keep_promises(place, s, context, plan)
             else:
                 _backfill(place, s, context, plan)
+                if plan.facts[0].forecasts != 0:
+                    _forecast(s, plan)
             forget_started(s)
 
 
