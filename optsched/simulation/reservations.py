@@ -96,7 +96,9 @@ def new_plan(
     facts["by_length"], facts["doubles"], facts["forecasts"] = by_length, doubles, forecasts
     reals, whole = np.full((3, n), np.nan), np.zeros((3, n), dtype=np.int64)
     time, free = np.zeros(2 * n + 4), np.full(2 * n + 4, gpus, dtype=np.int64)
-    return Plan(facts, np.array(seconds, dtype=np.float64), np.array(limit, dtype=np.float64), *reals, *whole, time, free)
+    return Plan(
+        facts, np.array(seconds, dtype=np.float64), np.array(limit, dtype=np.float64), *reals, *whole, time, free
+    )
 
 
 # --- the profile ------------------------------------------------------------------------------------------------------
