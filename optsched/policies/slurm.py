@@ -11,7 +11,6 @@ import numpy as np
 
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
-from optsched.policies.backfill import YEAR
 from optsched.policies.node_plan import NodePlan, places_now
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Places
@@ -21,6 +20,7 @@ from optsched.simulation.policy import Decision, Knowledge, Policy, Start, View,
 
 MINUTE = 60.0
 DAY = 86400.0
+YEAR = 365 * DAY  # Slurm plans a job without a limit as one of a year
 ALL = "all"
 
 
