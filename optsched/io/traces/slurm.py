@@ -40,7 +40,7 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces import slurm_json, slurm_text
-from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, guessed_cluster
+from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, gpus_in_use
 from optsched.io.traces.rows import Rows
 from optsched.io.traces.slurm_jobs import SlurmJob, joined, pieces_held
 from optsched.io.traces.slurm_nodes import guessed_nodes
@@ -202,8 +202,8 @@ def _guess(rows: Rows, jobs: list[SlurmJob], columns: dict[str, pl.Series]) -> C
     runs = [run for job in jobs for run in job.runs if run.allocated and run.held and run.start is not None]
     holds = [(run.start, run.released, run.held, run.nodes) for run in runs if run.start is not None and run.released]
     cluster = guessed_nodes(holds) if holds else None
-    peak = guessed_cluster(pl.DataFrame([columns["gpus"], columns["ran"]]).drop_nulls())
-    if cluster is None or peak is None or cluster.gpus < peak.gpus:
+    peak = gpus_in_use(pl.DataFrame([columns["gpus"], columns["ran"]]).drop_nulls())
+    if cluster is None or peak is None or cluster.gpus < peak:
         return None
     rows.say(
         f"the cluster is guessed: {cluster.spec} are the most GPUs in use at once on each node of the log; state yours with "

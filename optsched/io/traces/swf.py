@@ -104,7 +104,7 @@ def read(request: TraceRequest) -> TraceRead:
         fields={"arrival": "submit", "gpus": "processors", "duration": "run", "walltime": "requested_time"},
         from_earliest=("arrival",) if unix else (),
         notes=header.clock | ({"unix_start": 0, "clock": "from the earliest job"} if unix else {}),
-        cluster=None if declared is None else Cluster.parse(f"1x{declared}"),
+        cluster=None if declared is None or request.cluster else Cluster.parse(f"1x{declared}"),
     )
 
 
