@@ -185,10 +185,10 @@ class Reservations(Policy):
         self._begun: dict[int, float] = {}  # of jobs that have started
         self._until: dict[int, float] = {}  # believed end of running jobs
         self._promised: dict[int, float] = {}
-        # for depth EVERY: starts of reservations, free GPUs by belief, did beliefs change, start of the next job
+        # for depth EVERY: starts of reservations, free GPUs by belief, start of the next job
         self._start: dict[int, float] = {}
         self._profile = Profile(view.now, view.cluster_gpus)
-        self._moved, self._wake = False, math.inf
+        self._wake = math.inf
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Start the jobs whose turn it is, and those that delay no reservation.
@@ -210,17 +210,17 @@ class Reservations(Policy):
 
     def _hear(self, view: View) -> None:
         """Note which jobs have ended, which run longer than believed, and which have arrived."""
-        now, self._moved = view.now, False
+        now, self._early, self._wrong = view.now, False, False
         self._profile.begin_at(now)
         for job in view.finished:
             until = self._until.pop(job)
-            self._moved |= until > now
+            self._early |= until > now
             self._profile.add(now, until, view.gpus(job))
         for job, until in self._until.items():
             if until <= now:
                 self._until[job] = self._longer(view, job)
                 self._profile.add(now, self._until[job], -view.gpus(job))
-                self._moved = True
+                self._wrong = True
         for job in view.arrived:
             self._seconds[job] = self._believed(view, job)
             self._waiting.append(job)
@@ -279,10 +279,15 @@ class Reservations(Policy):
         """Reserve GPUs for every waiting job; a reservation moves only to an earlier time while beliefs are right."""
         now = view.now
         old = [job for job in self._waiting if job in self._start]
-        if self._moved or any(last_of_instant(self._start[job]) < now for job in old):  # the placement found no GPUs
+        self._wrong |= any(last_of_instant(self._start[job]) < now for job in old)  # the placement found no GPUs
+        if self._wrong:  # all reservations are made again
             for job in old:
-                start = self._start[job]
-                self._profile.add(max(now, start), start + self._seconds[job], view.gpus(job))
+                self._give_up(view, job)
+            for job in old:
+                self._start[job] = self._reserve(view, job, self._profile)
+        elif self._early:
+            for job in old:
+                self._give_up(view, job)
                 self._start[job] = self._reserve(view, job, self._profile)
         for job in self._waiting[len(old) :]:
             self._start[job] = self._promised[job] = self._reserve(view, job, self._profile)
@@ -301,6 +306,10 @@ class Reservations(Policy):
         begin = profile.earliest(seconds, gang)
         profile.add(begin, begin + seconds, -gang)
         return begin
+
+    def _give_up(self, view: View, job: int) -> None:
+        start = self._start[job]
+        self._profile.add(max(view.now, start), start + self._seconds[job], view.gpus(job))
 
     def _started(self, job: int, now: float, until: float) -> Start:
         self._begun[job], self._until[job] = now, until
@@ -343,7 +352,8 @@ class Backfill(FewReservations):
 
     **All.** A job has a reservation from its arrival, the earliest interval beside all others, and starts at its
     start. When a job ends before its believed end, every waiting job in order of arrival moves to the earliest interval
-    that is free, its own included. While no job runs beyond its believed end, no reservation ever moves to a later time.
+    that is free, its own included; so no reservation moves to a later time. When a job runs beyond its believed end, or
+    the placement finds no GPUs for a reserved job, all reservations are made again, in order of arrival.
 
     **Beliefs.** A job takes its walltime, and one without a walltime ``unlimited`` seconds; ``walltime=exact``: its
     duration; ``walltime=PREDICTOR``: the prediction at its arrival, at most its walltime. A running job that reaches its

@@ -29,6 +29,7 @@ from optsched.simulation.ordered import (
 from optsched.simulation.records import ASKED, DONE, FREE, WAITING
 from optsched.simulation.state import RunContext, State
 
+KEPT, EARLIER, WRONG = 0, 1, 2  # what was believed happened; a job ended before; a job runs longer, or cannot start
 EVERY = -1  # the depth at which every waiting job has a reservation that it keeps
 
 PLAN = record(
@@ -41,7 +42,7 @@ PLAN = record(
     running="int",
     steps="int",
     decisions="int",  # so far
-    moved="int",  # 1: a job ended early, or runs longer than believed
+    changed="int",  # beliefs at this decision: `KEPT`, `EARLIER` or `WRONG`
 )
 
 
@@ -200,7 +201,7 @@ def _hear(s: State, plan: Plan) -> None:
     w, now, running = plan.facts[0], s.engine[0].now, 0
     keeps = w.depth == EVERY
     w.decisions += 1
-    w.moved = 0
+    w.changed = KEPT
     if keeps:
         _forget_past(plan, now)
     for i in range(w.running):
@@ -210,7 +211,7 @@ def _hear(s: State, plan: Plan) -> None:
             running += 1
         elif keeps and plan.until[j] > now:
             _add(plan, now, plan.until[j], s.jobs[j].gpus)
-            w.moved = 1
+            w.changed = EARLIER
     w.running = running
     while w.running > 0 and plan.until[plan.running[0]] <= now:
         j, until = plan.running[0], now + 1.0
@@ -223,7 +224,7 @@ def _hear(s: State, plan: Plan) -> None:
             until = longer if longer > now else until
         if keeps:
             _add(plan, now, until, -s.jobs[j].gpus)
-            w.moved = 1
+            w.changed = WRONG
         _insert_running(plan, j, until)
 
 
@@ -360,13 +361,16 @@ def _keep_promises(place: Any, s: State, context: RunContext, plan: Plan) -> Non
     for i in range(e.queued):
         j = s.heap[i].number
         if end_of_instant(plan.begin[j]) < e.now:  # the placement found no GPUs
-            w.moved = 1
+            w.changed = WRONG
     for i in range(e.queued):
         j = s.heap[i].number
-        if np.isnan(plan.promised[j]):
-            continue
-        if w.moved != 0:
+        if w.changed != KEPT and not np.isnan(plan.promised[j]):
             _add(plan, max(e.now, plan.begin[j]), plan.begin[j] + plan.seconds[j], s.jobs[j].gpus)
+            if w.changed == EARLIER:
+                _reserve(s, plan, j)
+    for i in range(e.queued):
+        j = s.heap[i].number
+        if w.changed == WRONG and not np.isnan(plan.promised[j]):
             _reserve(s, plan, j)
     for i in range(e.queued):
         j = s.heap[i].number
