@@ -13,7 +13,7 @@ from check.batch_schedulers import SCHEDULERS, Jobs
 from optsched.check.properties import PROPERTIES, Breach, broken_properties
 from optsched.check.properties.executions import Executions
 from optsched.check.properties.head import backfillings
-from optsched.check.properties.promises import promises
+from optsched.check.properties.kept_promises import promises
 from optsched.errors import InputError
 from optsched.evaluation.known_schedules import known_schedules
 from optsched.problem.instance import Instance, Job
