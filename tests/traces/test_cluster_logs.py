@@ -309,6 +309,16 @@ def test_objects_that_are_odd_are_bad_rows(tmp_path: Path) -> None:
     assert (read.table.height, read.skipped_rows) == (2, 3)
 
 
+def test_yaml_that_is_longer_than_it_looks(tmp_path: Path) -> None:
+    path = tmp_path / "jobs.yaml"
+    path.write_text("spec: &a {x: 1}\nothers: [*a, *a]\n")
+    with pytest.raises(InputError, match="YAML with aliases"):
+        DIALECTS.get("volcano").read(path)
+    path.write_text("kind: [" * 3000)
+    with pytest.raises(InputError, match="neither YAML nor JSON"):
+        DIALECTS.get("volcano").read(path)
+
+
 def test_yaml_is_an_extra_and_json_needs_none(sample: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     log, find = sample("kai"), importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "yaml" else find(name))

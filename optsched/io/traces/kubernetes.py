@@ -1,6 +1,7 @@
 """Objects of Kubernetes in a file, as JSON or YAML, and the GPUs that their pods ask for.
 
-YAML is read by PyYAML's base loader, which makes nothing but text, lists and mappings: no other objects, no merges.
+YAML is read by PyYAML's base loader, which makes nothing but text, lists and mappings: no other objects, no merges. Aliases
+are refused, because a short file with nested ones is a long document.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ WHOLE = ("nvidia.com/gpu", "amd.com/gpu", "gpu.intel.com/i915", "gpu.intel.com/x
 PARTS = re.compile(r"(nvidia\.com/(mig-.*|gpu\.shared)|volcano\.sh/(v?gpu-.*|.*vgpu.*))")
 MOST_YAML = 2**26  # bytes; its parser needs some hundred times as long as one of JSON
 _QUANTITY = re.compile(r"\+?(\d{1,18}(?:\.\d{0,9})?)(?:[eE](\d{1,2})|([numkMGTPE]|[KMGTPE]i)?)")
-_POWERS = {None: 0, "n": -3, "u": -2, "m": -1, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
+_ALIAS = re.compile(r"(^|[\s\[{,:-])\*\w", re.MULTILINE)
+_POWERS = {"": 0, "n": -3, "u": -2, "m": -1, "k": 1, "K": 1, "M": 2, "G": 3, "T": 4, "P": 5, "E": 6}
 LEGAL = "objects of Kubernetes: kubectl get ... -o json, or -o yaml"
 
 
@@ -94,12 +96,18 @@ def _yaml(path: str | os.PathLike[str], text: str) -> list[Any]:
         raise InputError("the document is too long", file=path, legal=f"at most {MOST_YAML >> 20} MiB of YAML, or JSON")
     import yaml
 
+    loader = getattr(yaml, "CBaseLoader", yaml.BaseLoader)
     try:
-        return list(yaml.load_all(text, Loader=getattr(yaml, "CBaseLoader", yaml.BaseLoader)))
+        events = yaml.parse(text, Loader=loader) if _ALIAS.search(text) else ()
+        aliases = any(isinstance(event, yaml.AliasEvent) for event in events)
+        documents = [] if aliases else list(yaml.load_all(text, Loader=loader))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
         mark = getattr(error, "problem_mark", None)
         row = None if mark is None else mark.line + 1
         raise InputError("neither YAML nor JSON, or a truncated file", file=path, row=row, legal=LEGAL) from None
+    if aliases:
+        raise InputError("YAML with aliases (*name)", file=path, legal="YAML as kubectl writes it: without aliases")
+    return documents
 
 
 def part(item: Any, *keys: str, kind: Any = None) -> Any:
@@ -193,10 +201,10 @@ def quantity(value: Any, field: str) -> Fraction:
     match = _QUANTITY.fullmatch(str(value)) if isinstance(value, str | int | float) else None
     if match is None:
         raise OddObject(field, value, "a quantity >= 0, such as 8 or 1500m")
-    number, exponent, suffix = Fraction(match[1]), int(match[2] or 0), match[3]
-    if suffix and suffix.endswith("i"):
-        return number * 1024 ** _POWERS[suffix[0]]
-    return number * 10**exponent * Fraction(1000) ** _POWERS[suffix]
+    number, exponent, suffix = Fraction(match[1]), int(match[2] or 0), match[3] or ""
+    base = Fraction(1024 if suffix.endswith("i") else 1000)
+    result: Fraction = number * 10**exponent * base ** _POWERS[suffix[:1]]
+    return result
 
 
 def gpus_in(resources: Any, field: str) -> tuple[Fraction, set[str]]:
@@ -234,4 +242,4 @@ def gpus_of_pod(template: Any) -> tuple[Fraction, set[str]]:
             numbers.append(whole)
             parts |= names
         sums.append(numbers)
-    return max(sum(sums[0]), *sums[1]), parts
+    return max(sum(sums[0], Fraction(0)), *sums[1]), parts

@@ -80,12 +80,12 @@ def _workload(item: dict[str, Any]) -> dict[str, str]:
 
 
 def _deactivated(evicted: Any) -> bool:
-    return text(evicted, "status") == "True" and text(evicted, "reason").startswith("Deactivated")
+    return bool(text(evicted, "status") == "True" and text(evicted, "reason").startswith("Deactivated"))
 
 
 def _gpus(item: dict[str, Any]) -> tuple[Any, set[str]]:
     admitted = listed(item, "status", "admission", "podSetAssignments")
     used = [gpus_in(part(each, "resourceUsage"), "resourceUsage") for each in admitted]
     asked = [(count(each, "count"), *gpus_of_pod(part(each, "template"))) for each in listed(item, "spec", "podSets")]
-    parts = set().union(*(names for *_, names in (*used, *asked)))
+    parts: set[str] = set().union(*(names for _, names in used), *(names for *_, names in asked))
     return sum(whole for whole, _ in used) or sum(number * whole for number, whole, _ in asked), parts

@@ -29,7 +29,8 @@ LISTS = {  # columns: GPUs of a machine, name of their type, and memory of one o
 _GIGABYTES = r"^(\d{1,6}(?:\.\d{1,3})?)\s*GB$"
 
 
-def _cluster_of(path: Path, *, gpus: str, model: str = "", memory: str = "") -> Cluster:
+def _cluster_of(columns_of: dict[str, str], path: Path) -> Cluster:
+    gpus, model, memory = (columns_of.get(name, "") for name in ("gpus", "model", "memory"))
     rows = Rows(read_text_table(path))
     rows.require([name for name in (gpus, model, memory) if name])
     columns = {"gpus": rows.number(gpus, least=0, below=MAX_GPUS + 1, whole=True).cast(pl.Int64)}
@@ -51,4 +52,4 @@ def _cluster_of(path: Path, *, gpus: str, model: str = "", memory: str = "") -> 
 
 
 for _name, _columns in LISTS.items():
-    cluster_file(_name)(partial(_cluster_of, **_columns))
+    cluster_file(_name)(partial(_cluster_of, _columns))
