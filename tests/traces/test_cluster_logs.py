@@ -128,13 +128,7 @@ RIGHT: dict[str, tuple[list[tuple[Any, ...]], dict[str, int]]] = {  # (id, arriv
     ),
     "pai": (
         [("j0", 0, 2, 290)],
-        {
-            "no GPUs": 1,
-            "never started": 1,
-            "still running": 1,
-            SHARE: 1,
-            "GPUs that are not a whole number": 1,
-        },
+        {"no GPUs": 1, "never started": 1, "still running": 1, SHARE: 1, "GPUs that are not a whole number": 1},
     ),
     "kueue": (
         [("team/spec", 0, 16, 3600), ("team/total", 0, 12, 3600)],

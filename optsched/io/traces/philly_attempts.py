@@ -103,9 +103,7 @@ def _attempts(value: Any) -> list[Attempt] | None:
     return found
 
 
-def _ran(
-    attempts: list[list[Attempt] | None],
-) -> tuple[list[int | None], list[list[list[float]] | None], list[str]]:
+def _ran(attempts: list[list[Attempt] | None]) -> tuple[list[int | None], list[list[list[float]] | None], list[str]]:
     # by job: the gang, the pieces (None: malformed), and why it is left out
     texts = [text for job in attempts for start, end, _ in job or () for text in (start, end)]
     seconds = iter(seconds_of_date_times(pl.Series(texts, dtype=pl.String)).to_list())
