@@ -5,12 +5,12 @@ from __future__ import annotations
 from optsched.registry import Registry
 from optsched.simulation.policy import BasePolicy
 
-TABLES = "queue_orders", "predicted_queue", "alpha_points"
-_PASSES = "fifo:skip=true? in it jobs that fit pass those that wait; a policy with reservations there is not yet"
+TABLES = "queue_orders", "predicted_queue", "alpha_points", "backfill_settings"
 # names of the literature, with the nearest policies
 _MEANT = {
-    **dict.fromkeys(("easy", "easy-backfill", "easy-backfilling", "backfill", "backfilling"), _PASSES),
-    **dict.fromkeys(("conservative", "conservative-backfill", "conservative-backfilling"), _PASSES),
+    **dict.fromkeys(("easy-backfill", "easy-backfilling", "backfilling"), "easy? or conservative, backfill:depth=N"),
+    **dict.fromkeys(("conservative-backfill", "conservative-backfilling"), "conservative?"),
+    **dict.fromkeys(("first-fit", "aggressive"), "fifo:skip=true? every queued job that fits starts"),
     "fcfs": "fifo? first come, first served",
     "srpt": "srtf? it is SRPT for gangs",
     "spt": "sjf? the shortest job first",

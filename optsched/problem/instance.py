@@ -19,6 +19,7 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, RowErrors, naming
+from optsched.problem.arrays import Floats
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
 from optsched.problem.documents import short_number
@@ -221,6 +222,12 @@ class Instance(ModelledJobs):
             moved = get_objective(str(self.optimum["objective"])).clock_part(self)
             shifted.__dict__["optimum"] = {**self.optimum, "value": Fraction(self.optimum["value"]) - moved}
         return shifted
+
+    @cached_property
+    def walltime(self) -> Floats:
+        """Limit in seconds that the user of every job stated, f64[n]; inf for a job without one."""
+        limits: Floats = self.table["walltime"].fill_null(np.inf).to_numpy()
+        return limits
 
     @cached_property
     def speeds(self) -> tuple[JobSpeeds, ...]:

@@ -42,6 +42,7 @@ from optsched.simulation.policy import (
 )
 from optsched.simulation.predictor import JobFacts, Predictor
 from optsched.simulation.records import LOG_FULL, PAUSED, SIZE, THRASHES, WAITING
+from optsched.simulation.reservations import planned_loop
 from optsched.simulation.run import RUNS, Run, result, run_log, schedule_of, shared_schedule_of
 from optsched.simulation.state import Residents, RunContext, State, grown, new_state
 from optsched.simulation.view import EngineView, News
@@ -120,7 +121,9 @@ def run_policy(
         raise InputError("order(jobs) gives no order", field=name, value=given, legal="optsched.Order(...)")
     if given is not None:
         order = _legal(given, name, instance.n)
-        residents = Residents() if rates is None else Residents(rates, _legal_rule(order, name).numbers, listed=True)
+        residents = Residents(listed=order.plan is not None)
+        if rates is not None:
+            residents = Residents(rates, _legal_rule(order, name).numbers, listed=True)
         state, context = new_state(instance, order, placement, residents)
         if rates is None:
             _leave_out_hopeless(state, context, placement)
@@ -206,10 +209,13 @@ def _leave_out_hopeless(state: State, context: RunContext, placement: Placement)
 def _run_order(
     state: State, context: RunContext, order: Order, placement: Placement, name: str, progress: Advance | None
 ) -> State:
-    loop = ordered_loop(context) if order.rule is None else run_rule
+    planned = order.plan is not None
+    loop = planned_loop(context) if planned else ordered_loop(context) if order.rule is None else run_rule
     while True:
         before = int(state.engine[0].events)
-        if order.rule is None:
+        if planned:
+            status = loop(placement.place, state, context, order.plan, slice_of(loop, SLICE))
+        elif order.rule is None:
             status = loop(placement.place, state, context, slice_of(loop, SLICE))
         else:
             status = loop(order.rule, state, context, slice_of(loop, SLICE), not order.skip)

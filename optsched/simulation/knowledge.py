@@ -8,10 +8,15 @@ from enum import StrEnum
 class Knowledge(StrEnum):
     """A level of knowledge about the length of a job at its arrival.
 
-    A clairvoyant policy knows processing times, a policy with predictions asks a predictor, and a non-clairvoyant
-    policy learns the length of a job when the job completes.
+    A clairvoyant policy knows processing times, a policy with predictions asks a predictor, a policy with user limits
+    reads the limit that the user stated at submission (`Job.walltime`), and a non-clairvoyant policy learns the length
+    of a job when the job completes. Clairvoyant policies and policies with predictions may also read limits.
     """
 
     CLAIRVOYANT = "clairvoyant"
     PREDICTED = "predicted"
+    USER_LIMITS = "user-limits"
     NON_CLAIRVOYANT = "non-clairvoyant"
+
+
+NOT_STATED = "not stated"  # the knowledge of whoever made a schedule that no policy of optsched made

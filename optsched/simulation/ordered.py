@@ -67,7 +67,22 @@ def context_kind(context: RunContext) -> int:
 
 
 @njit(**INNER)
-def _place(place: Any, s: State, context: RunContext, j: int, free: Any) -> int:
+def choose_gpus(place: Any, s: State, context: RunContext, j: int, free: Any) -> int:
+    """Let a placement choose GPUs for a job, and return the number of entries in ``s.out``; 0: it finds no place.
+
+    Parameters
+    ----------
+    place
+        The compiled rule of the placement.
+    s
+        State of the run.
+    context
+        Constants of the run.
+    j
+        Index of the job.
+    free
+        GPUs to choose from, i64[P].
+    """
     job = s.jobs[j]
     eligible = context.eligible[job.kind]
     return place(j, job.gpus, free, s.pools[SIZE], eligible, context.random, context.tables, s.out[POOL], s.out[COUNT])
@@ -169,7 +184,7 @@ def _evict_for(place: Any, s: State, context: RunContext, j: int) -> int:
         _hold(s, victim, np.int64(1))
         free += s.jobs[victim].gpus
         if free >= gang:
-            entries = _place(place, s, context, j, s.pools[TRIAL])
+            entries = choose_gpus(place, s, context, j, s.pools[TRIAL])
     for k in range(entries):
         s.pools[TRIAL, s.out[POOL, k]] -= s.out[COUNT, k]
     for i in range(w.ranked, running):  # the most important victim first
@@ -194,7 +209,7 @@ def _decide(place: Any, s: State, context: RunContext) -> None:
             return
         entries = 0
         if s.jobs[j].gpus <= w.free:
-            entries = _place(place, s, context, j, s.pools[FREE])
+            entries = choose_gpus(place, s, context, j, s.pools[FREE])
         if entries == 0 and w.preemptive != 0:
             entries = _evict_for(place, s, context, j)
         if entries > 0:
@@ -206,8 +221,18 @@ def _decide(place: Any, s: State, context: RunContext) -> None:
 
 
 @njit(**INNER)
-def _next_decision(s: State, context: RunContext, pause: int) -> int:
-    # Events until something is to be decided; else why not.
+def next_decision(s: State, context: RunContext, pause: int) -> int:
+    """Apply events until something is to be decided, and return `ASKED`; else the reason why the loop ends.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    context
+        Constants of the run.
+    pause
+        Number of events after which the loop pauses.
+    """
     w = s.engine[0]
     while True:
         status = may_go_on(s, pause)
@@ -230,7 +255,7 @@ def _next_decision(s: State, context: RunContext, pause: int) -> int:
 def _run_ordered(place: Any, s: State, context: RunContext, events: int) -> int:
     pause = s.engine[0].events + events
     while True:
-        status = _next_decision(s, context, pause)
+        status = next_decision(s, context, pause)
         if status != ASKED:
             return status
         _decide(place, s, context)
@@ -263,8 +288,14 @@ def sharing_rule(function: Callable[..., int]) -> Callable[..., int]:
 
 
 @njit(**INNER)
-def _forget_started(s: State) -> None:
-    # Take jobs that have started off the sorted list of those that wait.
+def forget_started(s: State) -> None:
+    """Take jobs that have started off the sorted list of jobs that wait.
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    """
     w, waiting = s.engine[0], 0
     for i in range(w.queued):
         j = s.heap[i].number
@@ -298,7 +329,7 @@ def run_rule(rule: Any, s: State, context: RunContext, events: int, strict: bool
     """
     pause = s.engine[0].events + events
     while True:
-        status = _next_decision(s, context, pause)
+        status = next_decision(s, context, pause)
         if status != ASKED:
             return status
         for i in range(s.engine[0].queued):
@@ -308,7 +339,7 @@ def run_rule(rule: Any, s: State, context: RunContext, events: int, strict: bool
                 start(s, context, j, 0, option)
             elif strict:
                 break
-        _forget_started(s)
+        forget_started(s)
 
 
 _ORDERED = [

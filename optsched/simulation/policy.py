@@ -195,7 +195,8 @@ class View(Protocol):
     engine's state, also between two decisions.
 
     ``remaining``, ``left``, ``left_of``, ``duration`` and ``alone`` raise `KnowledgeError` for a policy that is not
-    clairvoyant, ``predicted`` for a policy without a predictor, and every method for a job that has not arrived. A
+    clairvoyant, ``predicted`` for a policy without a predictor, ``walltime`` for a policy that declares to be
+    non-clairvoyant, and every method for a job that has not arrived. A
     policy that keeps its own queue reads ``arrived`` and ``finished``. The engine keeps ``waiting`` and ``running`` up
     to date once a policy has asked for them, and copies them at every request.
     """
@@ -497,6 +498,29 @@ class View(Protocol):
 
     def due(self, job: int) -> float:
         """Return the due date of a job in seconds since the first arrival; inf if it has none.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
+
+    def walltime(self, job: int) -> float:
+        """Return the limit in seconds that the user of a job stated at its submission; inf if there is none.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+
+        Raises
+        ------
+        KnowledgeError
+            The policy declares to be non-clairvoyant.
+        """
+
+    def user(self, job: int) -> str | None:
+        """Return the user of a job; None if the instance does not say.
 
         Parameters
         ----------

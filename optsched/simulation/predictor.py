@@ -28,6 +28,7 @@ class JobFacts:
         self._instance = instance
         self.n = instance.n
         self.ids, self.arrival, self.gpus = instance.ids, instance.arrival, instance.gpus
+        self.walltime = instance.walltime  # limits of the users in seconds, inf where none
         table = instance.table
         self.user, self.group, self.model, self.profile = (
             tuple(table[column].to_list()) for column in ("user", "group", "model", "profile")

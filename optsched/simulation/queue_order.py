@@ -50,6 +50,9 @@ class Order:
         ``round`` count then.
     numbers
         Parameters of ``rule``.
+    plan
+        Reservations for waiting jobs (`optsched.simulation.reservations.Plan`). Jobs are considered in order of
+        ``key``; of the other attributes none counts then.
     """
 
     key: Floats
@@ -65,6 +68,7 @@ class Order:
     requeue: bool = False
     rule: Any = None
     numbers: tuple[float, ...] = ()
+    plan: Any = None
 
 
 class KnownJobs:
@@ -97,6 +101,13 @@ class KnownJobs:
         if self._knowledge is Knowledge.CLAIRVOYANT:
             return self._seconds
         raise KnowledgeError(f"a {self._knowledge} policy asked for durations")
+
+    @property
+    def walltime(self) -> Floats:
+        """Limits of the users in seconds, f64[n], inf where none; `KnowledgeError` for a non-clairvoyant policy."""
+        if self._knowledge is Knowledge.NON_CLAIRVOYANT:
+            raise KnowledgeError(f"a {self._knowledge} policy asked for walltimes")
+        return self._instance.walltime
 
     @property
     def predicted(self) -> Floats:

@@ -94,12 +94,12 @@ def test_published_rows(data_dir: Path) -> None:
     folder = data_dir / "formats" / "published"
     kalos = DIALECTS.get("acme").read(folder / "acme_trace_kalos.csv")
     assert kalos.table["duration"].to_list() == [8, 70]  # 18 and 82 are stated
-    assert "in 2 of 2 jobs, first in row 2: 18 s is stated, 8 s are taken" in said(kalos)
+    assert "2 of 2 rows state another duration than end - start, the first in row 2: 18 s, not 8 s" in said(kalos)
     seren = DIALECTS.get("acme").read(folder / "acme_trace_seren.csv")
     assert (seren.table["duration"].to_list(), seren.table["arrival"].to_list()) == ([117, 2693], [0, 336])
     helios = DIALECTS.get("helios").read(folder / "helios_cluster_log.csv")
     assert helios.table["duration"].to_list() == [36848, 249, 675233]
-    assert "is stated" not in said(helios) + said(seren)
+    assert "state another" not in said(helios) + said(seren)
     philly = DIALECTS.get("philly").read(folder / "philly_cluster_job_log.json")
     assert philly.table.select("gpus", "duration", "user", "group", "status").rows() == [
         (8, 74 + 193182, "u1", "vc1", "Pass")
@@ -138,7 +138,7 @@ RIGHT: dict[str, tuple[list[tuple[Any, ...]], dict[str, int]]] = {  # (id, arriv
     "volcano": ([("gang", 0, 4)], {"shared GPUs (volcano.sh/vgpu-number)": 1}),
 }
 SAID = {
-    "acme": "in 1 of 2 jobs, first in row 2: 18 s is stated, 8 s are taken",
+    "acme": "1 of 2 rows state another duration than end - start, the first in row 2: 18 s, not 8 s",
     "openb": "1 of the pods ran on when the trace ended",
     "spot": "1 of the jobs ran on when the trace ended",
     "philly": "the hour that is repeated in November",
@@ -177,6 +177,16 @@ def test_a_small_log(dialect: str, sample: Files) -> None:
         ran = [sum(piece[1] - piece[0] for piece in pieces) for pieces in read.table["ran"].to_list()]
         assert ran == read.table["duration"].to_list()
         assert read.instance().n == len(jobs)
+
+
+@pytest.mark.parametrize("dialect", [name for name in RIGHT if name not in ("pai", "volcano")])
+def test_a_file_without_its_dialect_says_what_to_type(dialect: str, sample: Files) -> None:
+    log = sample(dialect)
+    log.write_text(log.read_text().replace('"kind": "List"', '"apiVersion": "kueue.x-k8s.io/v1beta1", "kind": "List"'))
+    with pytest.raises(InputError) as caught:
+        osd.load(log)
+    assert f"{dialect}:{log}" in str(caught.value)
+    assert "--cluster" not in str(caught.value)
 
 
 def test_attempts_state_their_own_gpus_and_begin_after_the_submission(sample: Files) -> None:

@@ -34,7 +34,7 @@ from __future__ import annotations
 
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, require_header
 from optsched.io.traces.ran_jobs import runs, say_other_durations, whole_gangs
-from optsched.io.traces.rows import Rows
+from optsched.io.traces.rows import Rows, seconds_of_durations
 from optsched.io.traces.text_table import read_text_table
 
 TIMES = ("submit_time", "start_time", "end_time")
@@ -56,8 +56,9 @@ def read(request: TraceRequest) -> TraceRead:
     gangs = whole_gangs(rows, rows.number(size, least=0, whole=True), size, unit=request.unit)
     submit, start, end = (rows.date_times(name, required=name == TIMES[0]) for name in TIMES)
     run = runs(rows, start, end, ends="end_time")
-    say_other_durations(rows, "duration", run["duration"])
+    stated = seconds_of_durations(rows.text("duration", required=False))
+    say_other_durations(rows, "duration", stated, run["duration"])
     jobs = {"id": rows.unique("job_id"), "arrival": submit, "gpus": gangs, **run}
     labels = {"status": "state", "user": "user", "group": "type"}
     jobs |= {field: rows.text(column, required=False) for field, column in labels.items()}
-    return finish(request, rows, jobs, from_earliest=("arrival",))
+    return finish(request, rows, jobs, from_earliest=("arrival",), times={TIMES[1]: start, TIMES[2]: end})

@@ -32,7 +32,7 @@ from __future__ import annotations
 
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, require_header
 from optsched.io.traces.ran_jobs import runs, say_other_durations, whole_gangs
-from optsched.io.traces.rows import Rows
+from optsched.io.traces.rows import Rows, seconds_of_durations
 from optsched.io.traces.text_table import read_text_table
 
 TIMES = ("submit_time", "start_time", "end_time")
@@ -57,8 +57,9 @@ def read(request: TraceRequest) -> TraceRead:
     rows.leave_out(state.is_in(NOT_ENDED), "not ended")
     submit, start, end = (rows.date_times(name, required=name == TIMES[0]) for name in TIMES)
     run = runs(rows, start, end, ends="end_time")
-    say_other_durations(rows, "duration", run["duration"])
+    stated = seconds_of_durations(rows.text("duration", required=False))
+    say_other_durations(rows, "duration", stated, run["duration"])
     rows.say("times are local and have no zone: an hour that a clock repeats or skips cannot be detected")
     jobs = {"id": rows.unique("job_id"), "arrival": submit, "gpus": gangs, **run, "status": state}
     jobs |= {"user": rows.text("user", required=False), "group": rows.text("vc", required=False)}
-    return finish(request, rows, jobs, from_earliest=("arrival",))
+    return finish(request, rows, jobs, from_earliest=("arrival",), times={TIMES[1]: start, TIMES[2]: end})

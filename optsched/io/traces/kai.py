@@ -36,7 +36,11 @@ QUEUES = ("kai.scheduler/queue", "runai/queue")
 COLUMNS = ("name", "creationTimestamp", "gpus", "PodScheduled", "finishedAt", "phase", "queue")
 
 
-@dialect("kai", guesses_cluster=True)
+@dialect(
+    "kai",
+    guesses_cluster=True,
+    recognises=lambda lines: any(name in line for line in lines for name in ("kai-scheduler", *QUEUES)),
+)
 def read(request: TraceRequest) -> TraceRead:
     """Pods of the KAI scheduler, YAML or JSON: kubectl get pods -A -o json.
 
@@ -54,7 +58,13 @@ def read(request: TraceRequest) -> TraceRead:
         run = runs(rows, start, end, ends="finishedAt")
     jobs = {"id": rows.unique("name"), "gpus": gangs, **created(rows), **run}
     jobs |= {"status": rows.text("phase", required=False), "group": rows.text("queue", required=False)}
-    return finish(request, rows, jobs, from_earliest=("arrival",))
+    return finish(
+        request,
+        rows,
+        jobs,
+        from_earliest=("arrival",),
+        times={"PodScheduled": start, "finishedAt": end} if run else None,
+    )
 
 
 def _pod(item: dict[str, Any]) -> dict[str, str]:

@@ -33,7 +33,7 @@ from optsched.io.traces.ran_jobs import runs, said_of, whole_gangs
 COLUMNS = ("name", "creationTimestamp", "gpus", "Admitted", "Finished", "status", "queue", "before")
 
 
-@dialect("kueue", guesses_cluster=True)
+@dialect("kueue", guesses_cluster=True, recognises=lambda lines: any("kueue.x-k8s.io/" in line for line in lines))
 def read(request: TraceRequest) -> TraceRead:
     """Kueue workloads that finished: kubectl get workloads -A -o json.
 
@@ -55,7 +55,7 @@ def read(request: TraceRequest) -> TraceRead:
     )
     jobs = {"id": rows.unique("name"), "arrival": submit, "gpus": gangs, **run}
     jobs |= {"status": rows.text("status", required=False), "group": rows.text("queue", required=False)}
-    return finish(request, rows, jobs, from_earliest=("arrival",))
+    return finish(request, rows, jobs, from_earliest=("arrival",), times={"Admitted": start, "Finished": end})
 
 
 def _workload(item: dict[str, Any]) -> dict[str, str]:

@@ -67,4 +67,5 @@ def read(request: TraceRequest) -> TraceRead:
     types = rows.text("gpu_spec", required=False).str.split("|")
     jobs = {"id": rows.unique("name"), "arrival": submit, "gpus": gangs, **run}
     jobs |= {"status": rows.text("pod_phase", required=False), "group": rows.text("qos", required=False)}
-    return finish(request, rows, {**jobs, **allowed_types(request, rows, types)})
+    jobs |= allowed_types(request, rows, types)
+    return finish(request, rows, jobs, times={"scheduled_time": start, "deletion_time": end})

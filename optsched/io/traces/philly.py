@@ -35,7 +35,12 @@ from optsched.io.traces.text_table import read_text, read_text_table
 HEADER = ("timestamp", "duration", "num_gpus", "gpu_time", "cluster")
 
 
-@dialect("philly", header=HEADER, guesses_cluster=True)
+@dialect(
+    "philly",
+    header=HEADER,
+    guesses_cluster=True,
+    recognises=lambda lines: lines[0].startswith("[") and any('"jobid"' in line for line in lines),
+)
 def read(request: TraceRequest) -> TraceRead:
     """Microsoft Philly: cluster_job_log (JSON), or philly.csv of the Pollux artifact.
 

@@ -11,6 +11,7 @@ from optsched.io.traces.rows import Rows, pieces_of
 from optsched.problem.cluster import MAX_GPUS, Cluster, NodeGroup
 
 NO_TYPE = NodeGroup(1).gpu
+TOLERANCE = 1.0  # seconds by which a stated duration may differ: many logs cut times to the second
 UNIT_NAMES = {"gpu": "GPUs", "cpu": "CPUs", "node": "nodes"}
 
 
@@ -61,7 +62,7 @@ def runs(
     return {"duration": (end - start).alias("end less start"), "ran": pieces_of(start, end)}
 
 
-def say_other_durations(rows: Rows, field: str, computed: pl.Series) -> None:
+def say_other_durations(rows: Rows, field: str, stated: pl.Series, computed: pl.Series) -> None:
     """Note how many rows state a duration that is not their end less their start, and the first of them.
 
     Parameters
@@ -70,17 +71,17 @@ def say_other_durations(rows: Rows, field: str, computed: pl.Series) -> None:
         Rows of the file.
     field
         Name of the column of stated durations.
+    stated
+        Its seconds, f64[rows]; null: none is stated.
     computed
         End less start in seconds, f64[rows].
     """
-    stated = rows.text(field, required=False).cast(pl.Float64, strict=False)
-    differ = rows.good & ((stated - computed).abs() >= 1).fill_null(False)
-    if differ.any():
-        first = int(differ.arg_true()[0])
-        rows.say(
-            f"{field} is not the end less the start in {int(differ.sum()):,} of {int(rows.good.sum()):,} jobs, first in "
-            f"row {rows.line[first]}: {stated[first]:g} s is stated, {computed[first]:g} s are taken"
-        )
+    other = rows.good & ((stated - computed).abs() > TOLERANCE).fill_null(False)
+    if other.any():
+        line, says, counted = (column.filter(other)[0] for column in (rows.line, stated, computed))
+        count = f"{int(other.sum())} of {int(rows.good.sum())} rows"
+        first = f"the first in row {line}: {says:.10g} s, not {counted:.10g} s"
+        rows.say(f"{count} state another {field} than end - start, {first}; end - start is used")
 
 
 def said_of(rows: Rows, which: pl.Series, line: str) -> None:

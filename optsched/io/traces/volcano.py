@@ -34,7 +34,7 @@ from optsched.io.traces.rows import Rows
 COLUMNS = ("name", "creationTimestamp", "least", "most", "queue")
 
 
-@dialect("volcano", guesses_cluster=True)
+@dialect("volcano", guesses_cluster=True, recognises=lambda lines: any("batch.volcano.sh/" in line for line in lines))
 def read(request: TraceRequest) -> TraceRead:
     """Volcano jobs, YAML or JSON: what they ask for; they do not say how long they ran.
 
