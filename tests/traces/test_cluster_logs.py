@@ -141,7 +141,7 @@ SAID = {
     "acme": "1 of 2 rows state another duration than end - start, the first in row 2: 18 s, not 8 s",
     "openb": "1 of the pods ran on when the trace ended",
     "spot": "1 of the jobs ran on when the trace ended",
-    "philly": "the hour that is repeated in November",
+    "philly": "1 of the jobs ran attempts on other numbers of GPUs; an instance",
     "helios": "have no zone",
     "pai": "1 of the jobs have instances with a share of a GPU each",
     "kueue": "1 of the workloads also ran before",

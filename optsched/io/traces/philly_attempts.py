@@ -33,6 +33,7 @@ import polars as pl
 
 from optsched.errors import InputError, RowProblem
 from optsched.io.traces.dialect import TraceRead, TraceRequest, finish
+from optsched.io.traces.ran_jobs import said_of
 from optsched.io.traces.rows import Rows, seconds_of_date_times
 from optsched.io.traces.text_table import TextTable
 from optsched.problem.documents import parse_json
@@ -74,6 +75,13 @@ def read_attempts(request: TraceRequest, text: str, digest: str) -> TraceRead:
     ran = pl.Series("ran", pieces, dtype=pl.List(pl.List(pl.Float64)))
     rows.reject(ran.is_null(), "attempts", ATTEMPTS_LEGAL)
     lengths = [sum(end - start for start, end, *_ in job) if job else None for job in pieces]
+    changed = pl.Series([any(piece[2:] for piece in job or ()) for job in pieces])
+    said_of(
+        rows,
+        changed,
+        "{} of the jobs ran attempts on other numbers of GPUs; an instance lets them run all their seconds on the first "
+        "number, so its bounds may be above what ran",
+    )
     rows.say("times are Pacific and have no zone: the hour that is repeated in November occurs twice")
     jobs = {"id": rows.unique("jobid"), "arrival": rows.date_times("submitted_time"), "ran": ran}
     jobs |= {"gpus": pl.Series(gangs, dtype=pl.Int64), "duration": pl.Series(lengths, dtype=pl.Float64)}
