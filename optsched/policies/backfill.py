@@ -244,29 +244,26 @@ class Reservations(Policy):
 
     def _backfill(self, view: View) -> Iterator[Decision]:
         """Reserve GPUs for the first waiting jobs, again at every decision."""
-        now, reserved = view.now, 0
         profile: Profile | None = None
-        for place, job in enumerate(self._waiting):
-            gang, seconds = view.gpus(job), self._seconds[job]
-            if (profile is None or profile.stays(now + seconds, gang)) and view.fits(job):
-                yield self._started(job, now, now + seconds)
-                if profile is not None:
-                    profile.add(now, now + seconds, -gang)
-                continue
-            if profile is None:
-                profile = self._of_running(view)
-            self._promised.setdefault(job, self._reserve(view, job, profile))
-            reserved += 1
+        reserved, behind = 0, list[int]()
+        for job in self._waiting:
             if reserved == self._depth:
-                break
-        else:
-            return
-        behind = self._waiting[place + 1 :]
+                behind.append(job)
+            elif self._fits(view, job, profile):
+                yield self._started(view, job, profile)
+            else:
+                profile = profile or self._of_running(view)
+                self._promised.setdefault(job, self._reserve(view, job, profile))
+                reserved += 1
         for job in sorted(behind, key=self._seconds.__getitem__) if self._by_length else behind:
-            gang, until = view.gpus(job), now + self._seconds[job]
-            if gang <= view.free_gpus and profile.stays(until, gang) and view.fits(job):
-                yield self._started(job, now, until)
-                profile.add(now, until, -gang)
+            if self._fits(view, job, profile):
+                yield self._started(view, job, profile)
+
+    def _fits(self, view: View, job: int, profile: Profile | None) -> bool:
+        """Return whether a job may start now: beside the reservations, if there are any, and on GPUs of the placement."""
+        if view.gpus(job) > view.free_gpus:
+            return False
+        return (profile is None or profile.stays(view.now + self._seconds[job], view.gpus(job))) and view.fits(job)
 
     def _of_running(self, view: View) -> Profile:
         """Return the profile of the running jobs alone."""
@@ -293,7 +290,7 @@ class Reservations(Policy):
             self._start[job] = self._promised[job] = self._reserve(view, job, self._profile)
         for job in self._waiting:
             if self._start[job] <= now and view.fits(job):
-                yield self._started(job, now, self._start[job] + self._seconds[job])
+                yield self._started(view, job, None, self._start[job])
         # a job that needs more GPUs than are free now waits for an event in any case
         later = [job for job in self._waiting if self._start[job] > now and view.gpus(job) <= view.free_gpus]
         self._wake = min((self._start[job] for job in later), default=math.inf)
@@ -311,10 +308,14 @@ class Reservations(Policy):
         start = self._start[job]
         self._profile.add(max(view.now, start), start + self._seconds[job], view.gpus(job))
 
-    def _started(self, job: int, now: float, until: float) -> Start:
-        self._begun[job], self._until[job] = now, until
+    def _started(self, view: View, job: int, profile: Profile | None, begin: float | None = None) -> Start:
+        """Return the start of a job, noted in the profile; it runs by belief from now, or from its reservation, on."""
+        begin = view.now if begin is None else begin
+        self._begun[job], self._until[job] = view.now, begin + self._seconds[job]
+        if profile is not None:
+            profile.add(begin, self._until[job], -view.gpus(job))
         if self.forecast:
-            self._promised.setdefault(job, now)
+            self._promised.setdefault(job, view.now)
         return Start(job)
 
 

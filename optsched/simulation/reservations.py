@@ -268,6 +268,19 @@ def _starts(place: Any, s: State, context: RunContext, plan: Plan, j: int, until
     return True
 
 
+@njit(**INNER)
+def _starts_beside(place: Any, s: State, context: RunContext, plan: Plan, j: int) -> bool:
+    # It starts if it also fits beside the reservations until its believed end.
+    now, gang = s.engine[0].now, s.jobs[j].gpus
+    until = now + plan.seconds[j]
+    if gang > s.engine[0].free or not _stays_free(plan, until, gang):
+        return False
+    if not _starts(place, s, context, plan, j, until):
+        return False
+    _add(plan, now, until, -gang)
+    return True
+
+
 @njit(**NESTED)
 def _believe(s: State, plan: Plan) -> None:
     # The profile of running jobs alone.
@@ -292,12 +305,11 @@ def _backfill(place: Any, s: State, context: RunContext, plan: Plan) -> None:
         j = s.heap[i].number
         gang, seconds = s.jobs[j].gpus, plan.seconds[j]
         plan.considered[j] = w.decisions
-        if reserved == 0 or (gang <= e.free and _stays_free(plan, e.now + seconds, gang)):
-            if _starts(place, s, context, plan, j, e.now + seconds):
-                if reserved > 0:
-                    _add(plan, e.now, e.now + seconds, -gang)
-                continue
-        if reserved < w.depth:
+        if reserved == 0:
+            started = _starts(place, s, context, plan, j, e.now + seconds)
+        else:
+            started = _starts_beside(place, s, context, plan, j)
+        if not started and reserved < w.depth:
             if reserved == 0:
                 if w.depth == 1 and e.free == 0 and not np.isnan(plan.promised[j]):
                     return
@@ -315,15 +327,12 @@ def _backfill(place: Any, s: State, context: RunContext, plan: Plan) -> None:
 
 @njit(**NESTED)
 def _backfill_shortest(place: Any, s: State, context: RunContext, plan: Plan) -> None:
-    e, w, waiting = s.engine[0], plan.facts[0], 0
+    w, waiting = plan.facts[0], 0
     for i in range(w.listed):
         j = plan.shortest[i]
-        gang, until = s.jobs[j].gpus, e.now + plan.seconds[j]
         waits = s.jobs[j].status == WAITING
-        if waits and plan.considered[j] != w.decisions and gang <= e.free and _stays_free(plan, until, gang):
-            if _starts(place, s, context, plan, j, until):
-                _add(plan, e.now, until, -gang)
-                waits = False
+        if waits and plan.considered[j] != w.decisions:
+            waits = not _starts_beside(place, s, context, plan, j)
         if waits:
             plan.shortest[waiting] = j
             waiting += 1
