@@ -43,6 +43,7 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
     from optsched.evaluation.evaluate import compare as compare, evaluate as evaluate
     from optsched.evaluation.report import Report as Report
     from optsched.evaluation.robustness import Robustness as Robustness, robustness_curves as robustness_curves
+    from optsched.evaluation.score import RejectedSchedule as RejectedSchedule, Score as Score, score as score
     from optsched.evaluation.suite_ratios import RatioTable as RatioTable, ratios as ratios
     from optsched.guarantees.guarantee import GuaranteeError as GuaranteeError
     from optsched.io.library import BestKnown as BestKnown, best_known as best_known, library as library
@@ -112,6 +113,7 @@ _NAMES = {
     "evaluation.evaluate": "compare evaluate",
     "evaluation.report": "Report",
     "evaluation.robustness": "Robustness robustness_curves",
+    "evaluation.score": "RejectedSchedule Score score",
     "evaluation.suite_ratios": "RatioTable ratios",
     "guarantees.guarantee": "GuaranteeError",
     "io.library": "BestKnown best_known library",

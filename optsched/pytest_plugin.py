@@ -1,11 +1,15 @@
-"""The pytest plugin: the fixture `competitive_ratio`, and a baseline of ratios under version control.
+"""The pytest plugin: fixtures `competitive_ratio` and `schedule_properties`, a baseline of ratios under version control.
 
 .. code-block:: python
 
     def test_my_policy(competitive_ratio):
         competitive_ratio(MyPolicy(), suite="rigid-small").at_most(2.0).no_worse_than_baseline()
 
-Nothing but this file is imported before a test asks for the fixture. With pytest-xdist the processes send what they
+
+    def test_my_backfilling(schedule_properties):
+        schedule_properties(MyPolicy(), suite="known-schedules").hold("head-not-delayed").starts_as("easy")
+
+Nothing but this file is imported before a test asks for a fixture. With pytest-xdist the processes send what they
 measured along with their reports; only the one that collects them writes the baseline and reports.
 """
 
@@ -21,7 +25,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from optsched.regression.guard import GuardedRatio, GuardSettings, SuiteLike
+    from optsched.regression.guard import GuardedRatio
+    from optsched.regression.guarded_suite import GuardSettings, SuiteLike
+    from optsched.regression.schedule_guard import GuardedSchedules
     from optsched.regression.stale import Collected, Kept
 
 BASELINE, FAILURES = "ratio-baseline.json", ".optsched/ratio-failures"
@@ -29,6 +35,7 @@ REPORTED = "optsched_ratios"  # the attribute of a report that carries what a te
 GONE = "optsched_gone"  # what a process of pytest-xdist says at its end: tests of the baseline that are no longer there
 
 _measured = pytest.StashKey["list[GuardedRatio]"]()
+_scheduled = pytest.StashKey["list[GuardedSchedules]"]()
 
 
 def _share(text: str) -> float:
@@ -154,8 +161,43 @@ def competitive_ratio(request: pytest.FixtureRequest) -> Callable[..., GuardedRa
     return measure
 
 
+@pytest.fixture
+def schedule_properties(request: pytest.FixtureRequest) -> Callable[..., GuardedSchedules]:
+    """Return ``schedule_properties(scheduler, suite=...)``, which makes the schedules of a suite.
+
+    Chain ``.hold("head-not-delayed", ...)`` and ``.starts_as("easy")`` on the result. A test that checks nothing fails.
+    The scheduler is as for `competitive_ratio`; the properties are those of `optsched.check.properties`.
+
+    Parameters
+    ----------
+    request
+        Request of the fixture, from pytest.
+    """
+    from optsched.regression.guarded_subject import guarded_subject
+    from optsched.regression.schedule_guard import guarded_schedules
+
+    scheduled = request.node.stash[_scheduled] = []
+    settings = _settings(request)
+
+    def schedule(
+        scheduler: Any,
+        *,
+        suite: SuiteLike,
+        placement: str | None = None,
+        name: str = "",
+        files: bool = False,
+        timeout: float = 60.0,
+    ) -> GuardedSchedules:
+        __tracebackhide__ = True
+        subject = guarded_subject(scheduler, placement=placement, name=name, files=files, timeout=timeout)
+        scheduled.append(guarded_schedules(subject, suite, settings))
+        return scheduled[-1]
+
+    return schedule
+
+
 def _settings(request: pytest.FixtureRequest) -> GuardSettings:
-    from optsched.regression.guard import GuardSettings
+    from optsched.regression.guarded_suite import GuardSettings
 
     config = request.config
     return GuardSettings(
@@ -188,7 +230,7 @@ def _near(path: Path) -> Path:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
-    """Fail a test that measures a ratio and checks nothing: it would pass whatever the ratio is.
+    """Fail a test that measures ratios or makes schedules and checks nothing: it would pass whatever they are.
 
     Parameters
     ----------
@@ -203,6 +245,11 @@ def pytest_runtest_call(item: pytest.Item) -> Generator[None, object, object]:
             asks = ".at_most(LIMIT), .keeps_guarantee() or .no_worse_than_baseline()"
             said = f"{who} was measured and nothing asked: call {asks} on it, or compare its .worst, .mean or .ratios"
             pytest.fail(said, pytrace=False)
+    for guard in item.stash.get(_scheduled, []):
+        if not guard.asked:
+            who = f"schedule_properties({guard.guarded_subject.text!r}, suite={guard.suite!r})"
+            asks = ".hold(PROPERTY, ...) or .starts_as(POLICY) on it, or read its .schedules"
+            pytest.fail(f"{who} was run and nothing asked: call {asks}", pytrace=False)
     entries: dict[str, Any] = {}
     for label, entry in (one for each in measured for one in each.record.get("entry", {}).items()):
         if entries.setdefault(label, entry) != entry:

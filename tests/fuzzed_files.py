@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gzip
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +17,9 @@ from optsched.bounds import BOUNDS
 from optsched.check.referee import check_file, check_schedule
 from optsched.classes import classes_of
 from optsched.errors import OptschedError
+from optsched.io.recognised import source_to_type
 from optsched.io.sources import LoadRequest, load_counted
+from optsched.io.traces.compressed import zstd
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import IterationTasks
@@ -74,6 +77,26 @@ LOGS: dict[str, tuple[str, str]] = {  # dialect: suffix of the source, text
             ]
         ),
     ),
+    "swf": (
+        "",
+        "; MaxProcs: 128 (120,8)\n; UnixStartTime: 843480031\n; Note: one\n;       goes on\n"
+        "1 0 964 97 56 -1 -1 56 210000 -1 1 1 1 -1 -1 -1 -1 -1\n2 5 9 70 4 -1 -1 4 90 -1 0 1 1 1 1 1 1 -1\n"
+        "2 5 2 43 4 -1 -1 4 90 -1 2 1 1 1 1 1 -1 -1\n2 -1 7 27 4 -1 -1 4 90 -1 4 1 1 1 1 1 -1 -1 {1,2} q\n"
+        "; a comment\n3 1.5 0 -1 -1 -1 -1 8 -1 -1 5 1 1 1 1 1 -1 -1\n",
+    ),
+    "batsim": (
+        "",
+        "job_id,workload_name,submission_time,requested_number_of_resources,requested_time,success,final_state,"
+        "starting_time,execution_time,finish_time,allocated_resources\nw0!5,w0,63.25,4,149.0,0,"
+        "COMPLETED_WALLTIME_REACHED,66.375,149.0,215.375,0-1 3 5\nw0!4,w0,63.25,4,149.0,0,REJECTED,,,,\n"
+        "w0!6,w0,123.5,4,-1,1,COMPLETED_SUCCESSFULLY,123.5,1e-06,123.500001,0-1 3 5\n",
+    ),
+    "csv-ran": (
+        "",
+        "id,submitted,n,began,ended,secs,limit,state\na_1,2026/03/02 09:00:00,1,2026/03/02 09:00:05,2026/03/02 10:00:00,"
+        "1:00:00,90m,OK\nb,2026/03/02 09:00:01,2,,2026/03/02 10:00:00,,,\nc,2026/03/02 09:00:02,3,2026/03/02 09:00:08,"
+        "2026/03/03 09:00:38,1-00:00:30,2-00:00:00,FAILED\n",
+    ),
     "csv": ("", 'id,submitted,n,"secs"\na,0,1,10\nb,5,2,3.5\n"c,d",6,1,4\n'),
 }
 
@@ -113,6 +136,8 @@ def bases(folder: Path) -> list[Base]:
         found += [Base("certificate", ".json", doc, _judge(instance)) for doc in _certificates(instance)]
     for dialect, (fragment, text) in LOGS.items():
         found.append(Base(dialect, ".log", text.encode(), _trace(dialect, fragment)))
+    for packed in (gzip.compress, zstd.compress):
+        found.append(Base("compressed", ".log", packed(LOGS["swf"][1].encode()), _trace("swf", "")))
     return found
 
 
@@ -165,12 +190,16 @@ def _judge(instance: Instance) -> Callable[[Path], int]:
     return read
 
 
-def _trace(dialect: str, fragment: str) -> Callable[[Path], int]:
+def _trace(name: str, fragment: str) -> Callable[[Path], int]:
+    dialect = "csv" if name == "csv-ran" else name
     columns = {"arrival": "submitted", "gpus": "n", "duration": "secs", "id": "id"} if dialect == "csv" else None
+    if columns and name == "csv-ran":
+        columns |= {"start": "began", "end": "ended", "walltime": "limit", "status": "state"}
 
     def read(path: Path) -> int:
+        source_to_type(path)
         brings = dialect in ("orlib-wt", "classic")
-        request = LoadRequest(cluster=None if brings else "8x8:V100", columns=columns)
+        request = LoadRequest(cluster=None if brings else "16x8:V100", columns=columns, walltimes="cut")
         loaded = load_counted(f"{dialect}:{path}{fragment}", request)
         return loaded.instance.n
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from fuzzed_files import Base, any_of, bases, read_spoiled, spoiled
+from fuzzed_files import LOGS, Base, any_of, bases, read_spoiled, spoiled
 
 SECONDS, BYTES = 2.0, 500e6  # that one file may take
 
@@ -72,4 +72,13 @@ def test_many_spoiled_files_are_read_or_refused(
     seed: int, texts: list[Base], tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
     read_all(texts, seed, 10_000, tmp_path)
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.study
+@pytest.mark.parametrize("kind", [*LOGS, "compressed"])
+def test_many_spoiled_logs_of_a_format_are_read_or_refused(
+    kind: str, texts: list[Base], tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    read_all([base for base in texts if base.kind == kind], 12, 10_000, tmp_path)
     assert capfd.readouterr().err == ""

@@ -24,6 +24,7 @@ from optsched.check.schedule_document import (
     claim_of_parquet,
     document_of,
     document_of_json,
+    document_of_starts,
     parse_document,
 )
 from optsched.check.tolerance import EXACT, RELATIVE, ULPS, number, whole
@@ -33,6 +34,7 @@ from optsched.errors import InputError
 from optsched.problem.atomic_files import read_bytes
 from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.schedule import Schedule, Scheduled, schedule_in
+from optsched.problem.schedule_file import has_starts
 from optsched.speeds.equal_share import equal_share_times
 
 __all__ = ["Verdict", "Violation", "check_file", "check_schedule", "schedule_value"]
@@ -143,10 +145,11 @@ def check_file(
         form = raw.get("format")
         if form == CERTIFICATE_FORMAT:
             return Verdict("certificate", _certificate_violations(raw, path, instance))
-        if form != FORMAT:
+        if form != FORMAT and not has_starts(raw):
             legal = f"{FORMAT} or {CERTIFICATE_FORMAT}"
             raise InputError("neither a schedule nor a certificate", file=path, field="format", value=form, legal=legal)
-        context = CheckContext(instance, document_of_json(raw, instance, path))
+        read = document_of_starts if has_starts(raw) else document_of_json
+        context = CheckContext(instance, read(raw, instance, path))
     document = context.document
     preemptive = preemptive and document.preemptive is not False
     stated = document.stated - {CLASSES.get(name).stated for name in refused}

@@ -18,12 +18,12 @@ import numpy as np
 import polars as pl
 
 from optsched.classes import every_class
-from optsched.errors import InputError, check_legal
+from optsched.errors import InputError, check_legal, naming
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.documents import parse_json
 from optsched.problem.instance import Instance
 from optsched.problem.parquet import read_parquet
-from optsched.problem.schedule import Schedule
+from optsched.problem.schedule import Schedule, ends_of, named_anyway, require_any_gpus
 
 FORMAT = "optsched-schedule/1"
 PARQUET_MAGIC = b"PAR1"
@@ -178,6 +178,44 @@ def document_of_json(raw: dict[str, Any], instance: Instance, path: str | os.Pat
         raise InputError("a number beyond 64 bits", file=path, field="gpus", legal=_LEGAL["gpus"]) from None
     where = {**_jobs(columns["job"], instance), "offset": offset, "node": node, "index": index}
     return ScheduleDocument(**where, **times, steps=_steps(segments, path), **header)
+
+
+def document_of_starts(raw: dict[str, Any], instance: Instance, path: str | os.PathLike[str]) -> ScheduleDocument:
+    """Return the document of a file that has only the starts of the jobs, with GPUs named.
+
+    A job for which no GPUs are left gets GPUs that others hold, too: the rule capacity names it.
+
+    Parameters
+    ----------
+    raw
+        The parsed document; it may omit the instance.
+    instance
+        The instance that it is checked against.
+    path
+        Path of the file, for messages.
+
+    Raises
+    ------
+    InputError
+        A start is no number, the time of a job depends on its placement, or jobs are restricted to some nodes.
+    """
+    header, starts = _header({"instance": instance.digest, **raw}, path), raw["starts"]
+    in_order = [*instance.ids, *(f"number {k}" for k in range(instance.n, len(starts)))][: len(starts)]
+    by_id: dict[str, Any] = starts if isinstance(starts, dict) else dict(zip(in_order, starts, strict=True))
+    for name, seconds in by_id.items():
+        legal = type(seconds) in (int, float) and abs(seconds) < 2.0**1023
+        check_legal(legal, f"starts: {name}", seconds, _LEGAL["start"], file=path)
+    jobs = _jobs([*by_id], instance)
+    start, known = _numbers([*by_id.values()]), jobs["job"] >= 0
+    job, end, work = jobs["job"][known], start.copy(), np.zeros(start.size)
+    with naming(path):
+        require_any_gpus(instance)
+        end[known] = ends_of(instance, job, start[known])
+    work[known] = instance.work[job]
+    gangs = np.ones(start.size, dtype=np.int64)
+    gangs[known] = instance.gpus[job]
+    offset, node, index = named_anyway(instance, start, end, gangs)
+    return ScheduleDocument(**jobs, **header, start=start, end=end, work=work, offset=offset, node=node, index=index)
 
 
 def _steps(segments: list[Any], path: str | os.PathLike[str]) -> Ints | None:

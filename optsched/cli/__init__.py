@@ -31,6 +31,7 @@ from optsched.cli.plot_command import plot
 from optsched.cli.ratio_command import ratio
 from optsched.cli.reproduce_command import reproduce
 from optsched.cli.run_command import run
+from optsched.cli.score_command import score
 from optsched.cli.solve_command import solve
 from optsched.cli.sweep_command import sweep
 from optsched.cli.verify_command import verify
@@ -82,7 +83,22 @@ def _bare(
         typer.echo(ctx.get_help())
 
 
-for _command in (run, solve, bound, verify, ratio, attack, generate, convert, fit, reproduce, sweep, plot, library):
+for _command in (
+    run,
+    score,
+    solve,
+    bound,
+    verify,
+    ratio,
+    attack,
+    generate,
+    convert,
+    fit,
+    reproduce,
+    sweep,
+    plot,
+    library,
+):
     app.command(cls=StrictCommand, context_settings=SETTINGS)(_command)
 for _name, _command in (("check-policy", check_policy), ("list", list_names), ("warm-up", warm_up)):
     app.command(name=_name, cls=StrictCommand, context_settings=SETTINGS)(_command)

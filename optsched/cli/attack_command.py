@@ -9,12 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from optsched.cli.completion import complete_policy
 from optsched.cli.interrupt import due, shield_processes, telling
-from optsched.cli.options import AsJson, Seed, Workers, argument, how_long, option, output
+from optsched.cli.options import AsJson, ReportFile, Seed, Workers, argument, how_long, option, output
 from optsched.cli.output import answer, others_print_to_stderr, print_json, say
-from optsched.problem.atomic_files import check_writable, write_atomic
+from optsched.cli.report_file import check_report, write_report
+from optsched.problem.atomic_files import check_writable
 
 if TYPE_CHECKING:
     from optsched.problem.instance import Instance
+    from optsched.report.page import PageTable
 
 
 POLICY = "NAME[:KEY=VALUE,...][+PLACEMENT], or MODULE:CLASS of your own"
@@ -39,9 +41,7 @@ def attack(
     seed: Seed = 0,
     workers: Workers = None,
     file: Annotated[Path | None, output("FILE", "a file for the instance (.json, .parquet)")] = None,
-    report: Annotated[
-        Path | None, option("--report FILE.html", "a page with the jobs, the schedules and the proof")
-    ] = None,
+    report_file: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Search for the instance with the largest ratio of a policy.
@@ -78,7 +78,7 @@ def attack(
         Number of processes; default: one per processor.
     file
         A file for the instance (.json, .parquet).
-    report
+    report_file
         A page with the jobs, the schedules and the proof.
     as_json
         Print exactly one JSON document to stdout.
@@ -88,7 +88,7 @@ def attack(
     from optsched.progress import bars
 
     check_writable(file, "an instance")
-    check_writable(report, "a report", (".html",))
+    check_report(report_file)
     shield_processes()
     seconds = how_long(budget, "--budget")
     if seconds is None and tries is None:
@@ -97,8 +97,8 @@ def attack(
 
     def unconfirmed() -> None:
         say(_so_far(policy, against, known, file))
-        if report is not None:
-            say(f"{report}: not written, because there is no proof yet; give a larger --budget")
+        if report_file is not None:
+            say(f"{report_file}: not written, because there is no proof yet; give a larger --budget")
 
     def late() -> int:
         unconfirmed()
@@ -125,12 +125,15 @@ def attack(
         found = search(policy, against, objective=objective, **how, progress=advance if line else shown.step(name))
     if file is not None:
         found.instance.save(file)
-    if report is not None:
-        from optsched.adversary.shown_schedules import shown_schedules
-        from optsched.report.html_views import attack_page
 
-        write_atomic(report, attack_page(found, shown_schedules(found)))
-    answer(as_json, found.to_json, lambda: attack_view(found), file, report)
+    def page(tables: list[PageTable], notes: list[str], command: str) -> str:
+        from optsched.adversary.shown_schedules import shown_schedules
+        from optsched.report.attack_page import attack_page
+
+        return attack_page(found, shown_schedules(found), tables, notes, command)
+
+    write_report(report_file, lambda: attack_view(found), page)
+    answer(as_json, found.to_json, lambda: attack_view(found), file, report_file)
 
 
 def _so_far(policy: str, against: str, known: Sequence[tuple[float, Instance]], file: Path | None) -> str:

@@ -125,6 +125,13 @@ def output(metavar: str, what: str) -> Any:
     return option(f"-o,--output {metavar}", what, show_default=False)
 
 
+Csv = Annotated[Path | None, option("--csv FILE", "the table as .csv, or as .xlsx (extra excel)", show_default=False)]
+ReportFile = Annotated[
+    Path | None,
+    option("--report FILE.html", "a self-contained page to forward: the result, tables, charts", show_default=False),
+]
+
+
 SLOWER = "slow-down of two jobs that share a GPU: a number >= 1; k80, p100, v100 (measured); resources; a file"
 SCALED = "scaling profiles: a folder of measurements (pollux), or a file from optsched fit scaling"
 
@@ -143,6 +150,9 @@ class Reading:
     skip_bad: Annotated[bool, option("--skip-bad", "leave out invalid rows, and count them")] = False
     unit: Annotated[str, option("--unit gpu|cpu|node", "logs: what the gang of a job counts")] = "gpu"
     release: Annotated[str, option("--release submit|eligible", "logs: when a job arrives")] = "submit"
+    walltimes: Annotated[
+        str, option("--walltimes keep|cut", "logs: keep runs beyond the walltime of their job, or end them there")
+    ] = "keep"
     throughputs: Annotated[
         Path | None,
         option("--throughputs FILE", "iterations/s by model and GPU type (Gavel's JSON); default: the built-in table"),

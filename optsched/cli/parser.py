@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from typing import Any
 
 from typer.core import TyperGroup
@@ -37,8 +38,33 @@ class CommandGroup(TyperGroup):
             raise OptschedError("the code of a policy ended the program (SystemExit)") from None
 
 
+_words: list[str] = []  # of the running command
+
+
+def command_line() -> str:
+    """Return the running command as a shell takes it."""
+    return shlex.join(["optsched", *_words])
+
+
 class StrictCommand(SourceKeepingCommand):
     """A command that reports extra arguments with the option to which they probably belong."""
+
+    def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> Any:
+        """Note the words of the command, and parse them.
+
+        Parameters
+        ----------
+        info_name
+            Name of the command.
+        args
+            Its arguments.
+        parent
+            The context of the program.
+        **extra
+            Further settings of the context.
+        """
+        _words[:] = [info_name or "", *args]
+        return super().make_context(info_name, args, parent, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command.

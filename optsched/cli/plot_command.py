@@ -12,7 +12,9 @@ from optsched.cli.output import print_json, write
 @reading_source
 def plot(
     file: Annotated[Path, argument("FILE", "a schedule, its tasks, or the result.json of a run")],
-    picture: Annotated[Path, output("PICTURE", "a picture (.png, .svg, .pdf), or an interactive page (.html)")],
+    picture: Annotated[
+        Path, output("PICTURE", "a picture (.png, .svg, .pdf), a page (.html), or a trace (.trace.json)")
+    ],
     reading: Reading,
     instance: Annotated[str | None, AboutSource] = None,
     since: Annotated[str | None, option("--from TIME", "start of the drawn window: seconds, 90min, 2h, 1d")] = None,
@@ -28,6 +30,7 @@ def plot(
     optsched plot result/result.json -o ratios.png
     optsched plot result/result.json --width column -o ratios.pdf
     optsched plot result/schedule-01-srtf.json --instance rigid-12-1 -o srtf.html
+    optsched plot result/schedule-01-srtf.json --instance rigid-12-1 -o srtf.trace.json
 
     \f
     Parameters
@@ -35,7 +38,7 @@ def plot(
     file
         A schedule, its tasks, or the result.json of a run.
     picture
-        A picture (.png, .svg, .pdf), or an interactive page (.html).
+        A picture (.png, .svg, .pdf), an interactive page (.html), or a trace for Perfetto (.trace.json).
     reading
         The options that decide how the SOURCE is read.
     instance

@@ -13,13 +13,17 @@ import typer
 
 from optsched.cli.exit_status import require_finished, require_kept
 from optsched.cli.interrupt import telling
-from optsched.cli.options import AsJson, Strong, argument, option, output, policies
+from optsched.cli.options import AsJson, Csv, ReportFile, Strong, argument, option, output, policies
 from optsched.cli.output import answer, others_print_to_stderr, say, show
+from optsched.cli.report_file import check_report, write_report
 
 if TYPE_CHECKING:
+    from rich.console import Group
+
     from optsched.evaluation.robustness import Robustness
     from optsched.evaluation.suite_ratios import RatioTable
     from optsched.evaluation.suites import Suite
+    from optsched.report.page import PageTable
 
 SUITES = "see: optsched list suites; or a folder of instances, an instance, or a recipe with --seeds"
 WORST = "a folder for the table as JSON and every policy's worst instance"
@@ -40,6 +44,8 @@ def ratio(
     ] = None,
     strong: Strong = False,
     folder: Annotated[Path | None, output("DIR", WORST)] = None,
+    csv: Csv = None,
+    report_file: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Measure the ratios of policies over a suite of instances.
@@ -74,15 +80,24 @@ def ratio(
         For rigid gangs compute a stronger bound, too, which takes up to a minute.
     folder
         A folder for the table as JSON and every policy's worst instance.
+    csv
+        File for the ratios of all instances, .csv or .xlsx.
+    report_file
+        A page to forward: the result, tables, charts.
     as_json
         Print exactly one JSON document to stdout.
     """
+    check_report(report_file)
     from optsched.cli.ratio_tables import ratio_view, robustness_view
     from optsched.evaluation.suites import drawn, suite as suite_of
     from optsched.guarantees.speed import speed_in
     from optsched.io.traces.generate import settings
 
     _require_fitting(setting, seeds, errors, speed, strong)
+    if csv is not None:
+        from optsched.report.exports import check_table, save_tables
+
+        check_table(csv)
     at = None if speed is None else speed_in(speed)
     members = suite_of(suite) if seeds is None else drawn(suite, seeds, **settings(setting or []))
     if folder is not None:
@@ -97,11 +112,19 @@ def ratio(
 
         for line in save_ratios(table, members, folder, curves):
             say(line)
-    answer(
-        as_json,
-        (curves or table).to_json,
-        lambda: ratio_view(table) if curves is None else robustness_view(curves),
-    )
+    if csv is not None:
+        save_tables({"ratios": table.frame()}, csv)
+
+    def view() -> Group:
+        return ratio_view(table) if curves is None else robustness_view(curves)
+
+    def page(tables: list[PageTable], notes: list[str], command: str) -> str:
+        from optsched.report.ratio_page import ratio_page
+
+        return ratio_page(table, curves, tables, notes, command)
+
+    write_report(report_file, view, page)
+    answer(as_json, (curves or table).to_json, view, csv, report_file)
     if table.violations:
         instances = dict(members.instances())
         require_kept([(instances[name], judgement) for name, judgement in table.violations], folder)

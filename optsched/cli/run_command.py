@@ -16,8 +16,10 @@ from optsched.cli.interrupt import telling, tidying
 from optsched.cli.options import (
     DEFAULT_POLICIES,
     AsJson,
+    Csv,
     Objective,
     Reading,
+    ReportFile,
     Seed,
     Source,
     Strong,
@@ -27,9 +29,11 @@ from optsched.cli.options import (
     reading_source,
 )
 from optsched.cli.output import answer, others_print_to_stderr, say, show, write
+from optsched.cli.report_file import check_report, write_report
 
 if TYPE_CHECKING:
     from optsched.problem.instance import Instance
+    from optsched.report.page import PageTable
     from optsched.simulation.run import Run
 
 
@@ -41,13 +45,20 @@ def run(
     objective: Objective = None,
     strong: Strong = False,
     seed: Seed = 0,
-    folder: Annotated[Path | None, output("DIR", "a folder for result, schedules and certificates")] = None,
+    folder: Annotated[
+        Path | None, output("DIR", "a folder for result, schedules and certificates; or FILE.trace.json, for Perfetto")
+    ] = None,
     force: Annotated[bool, option("--force", "with -o: replace another run in the folder")] = False,
+    csv: Csv = None,
+    export: Annotated[
+        tuple[str, Path] | None, option("--export KIND FILE", "jobs, or slurm-priorities (advice), as .csv or .xlsx")
+    ] = None,
+    report_file: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Run online policies on an instance; report certified ratios.
 
-    Each ratio is to a proven optimum, or to a verified lower bound on it.
+    Each ratio is to a proven optimum, or to a verified lower bound on it. If the log says what ran, that is the first row.
 
     optsched run cluster-week -p fifo+consolidated -p srtf -o result
 
@@ -67,17 +78,26 @@ def run(
     seed
         Seed of all random numbers.
     folder
-        A folder for result, schedules and certificates.
+        A folder for result, schedules and certificates; or FILE.trace.json for a trace of the one schedule.
     force
         With -o: replace another run in the folder.
+    csv
+        File for the table, .csv or .xlsx.
+    export
+        An export of `optsched.report.exports`, and its file.
+    report_file
+        A page to forward: the result, tables, charts.
     as_json
         Print exactly one JSON document to stdout.
     """
+    check_report(report_file)
     reading.look(source)
     from optsched.cli.run_table import report_view
+    from optsched.evaluation.as_logged import AS_LOGGED, has_log
     from optsched.evaluation.evaluate import default_policies, evaluate
     from optsched.policies.simulate import seeded, specify
     from optsched.progress import bars
+    from optsched.report.exports import RunOutputs
     from optsched.report.report_files import save_report
 
     # a mistake in a name is reported before a long trace is read
@@ -85,9 +105,12 @@ def run(
     loaded = reading.load(source)
     instance = loaded.instance
     chosen = named or [specify(seeded(text, seed)) for text in default_policies(instance)]
-    finished: list[Run] = []
+    outputs = RunOutputs(folder, csv, export)
+    outputs.check([specification.text for specification in chosen])
+    folder, finished = outputs.folder, list["Run"]()
+    rows = [*[AS_LOGGED] * has_log(instance), *(specification.text for specification in chosen)]
     with (
-        _folder(folder, [specification.text for specification in chosen], instance, force),
+        _folder(folder, rows, instance, force),
         telling(lambda: _tell_finished(instance, objective, finished, as_json)),
         bars() as progress,
         others_print_to_stderr(),
@@ -101,14 +124,22 @@ def run(
             progress=progress.step,
             finished=finished.append,
         )
-    written = [] if folder is None else save_report(report, folder)
+    written, files = [] if folder is None else save_report(report, folder), outputs.save(report)
     if report.note:
         say(report.note)
-    answer(as_json, report.to_json, lambda: report_view(report))
+
+    def page(tables: list[PageTable], notes: list[str], command: str) -> str:
+        from optsched.report.run_page import run_page
+
+        return run_page(report, tables[0], notes, command)
+
+    write_report(report_file, lambda: report_view(report), page)
+    answer(as_json, report.to_json, lambda: report_view(report), *files, report_file)
     if folder is not None and not as_json:
         write(f"wrote {folder}: {', '.join(path.name for path in written)}\n")
     require_kept([(instance, judgement) for judgement in report.violations], folder)
-    require_finished("", [f"{done.policy} ({len(done.unfinished)})" for done in report.runs if done.unfinished])
+    simulated = (done for done in report.runs if done is not report.logged)
+    require_finished("", [f"{done.policy} ({len(done.unfinished)})" for done in simulated if done.unfinished])
 
 
 def _tell_finished(instance: Instance, objective: str | None, finished: list[Run], as_json: bool) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 
 from rich.console import Group
@@ -11,8 +12,9 @@ from optsched.classes import usual_class
 from optsched.cli.layout import Sheet
 from optsched.cli.wording import counted, duration, instance_line
 from optsched.errors import printable
+from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.optimum_bounds import KNOWN
-from optsched.evaluation.report import Report
+from optsched.evaluation.report import Report, queued_hours
 from optsched.guarantees.judge import Judgement
 from optsched.io.traces.dialect import reading_notes
 from optsched.problem.instance import Instance
@@ -80,7 +82,8 @@ def report_view(report: Report) -> Group:
         )
     notes = [instance_line(report.instance, report.skipped_rows), *notes_of(report.instance)]
     notes += map(printable, reading_notes(report.instance))
-    notes += [*_bound_notes(report, letters), *_metric_notes(report), *_unfinished_notes(report)]
+    notes += [*bound_notes(report, letters), *_metric_notes(report), *_log_notes(report)]
+    notes += _unfinished_notes(report)
     return Group(sheet, *(Text(note) for note in notes))
 
 
@@ -133,7 +136,16 @@ def notes_of(instance: Instance) -> list[str]:
     return NOTES.of(usual_class(instance).name)(instance)
 
 
-def _bound_notes(report: Report, letters: list[str]) -> list[str]:
+def bound_notes(report: Report, letters: list[str]) -> list[str]:
+    """Return a line for every bound of a report.
+
+    Parameters
+    ----------
+    report
+        The report.
+    letters
+        Letter of every line of the report; empty where all ratios may be compared.
+    """
     notes = []
     prefixes = {line.bound: f"{letter}: " for line, letter in zip(report.lines, letters, strict=True) if letter}
     for bound in dict.fromkeys(line.bound for line in report.lines):
@@ -154,8 +166,13 @@ def _bound_notes(report: Report, letters: list[str]) -> list[str]:
 
 
 def _metric_notes(report: Report) -> list[str]:
+    first = report.lines[0]
+    if first.avoidable_queueing is None:
+        most = ""
+    else:
+        most = f", of whose {number(queued_hours(first.run))} at most {number(first.avoidable_queueing, 4, 'up')} are avoidable"
     notes = [
-        f"{WAITED}: GPU-hours in which gangs waited or restarted; {AVOIDED}: difference from the first policy",
+        f"{WAITED}: GPU-hours in which gangs waited or restarted; {AVOIDED}: difference from {first.policy}{most}",
     ]
     bounded = int((~solo_times(report.instance).exact).sum())
     if bounded:
@@ -168,5 +185,20 @@ def _unfinished_notes(report: Report) -> list[str]:
     notes = []
     for run in (line.run for line in report.lines if line.run.unfinished):
         names = ", ".join(map(printable, run.unfinished[:5])) + (" ..." if len(run.unfinished) > 5 else "")
-        notes.append(f"{run.policy}: {counted(len(run.unfinished), 'job')} did not finish: {names}")
+        what = "has no run in the log" if run is report.logged else "did not finish"
+        notes.append(f"{run.policy}: {counted(len(run.unfinished), 'job')} {what}: {names}")
     return notes
+
+
+def _log_notes(report: Report) -> list[str]:
+    if report.logged is None:
+        return []
+    rules = Counter(entry.rule for entry in report.logged.inconsistencies)
+    if not rules:
+        return []
+    listed = ", ".join(f"{count:,} {rule}" for rule, count in rules.items())
+    ratio, note = (
+        report.lines[0].ratio,
+        f"{AS_LOGGED}: the log is inconsistent ({listed}): `optsched score` lists where",
+    )
+    return [note + ("; its value is therefore better than the bound" if ratio is not None and ratio < 1 else "")]

@@ -34,8 +34,9 @@ class SourceKeepingCommand(TyperCommand):
             _outputs.clear()
             for parameter in self.params:
                 value = ctx.params.get(parameter.name or "")
-                if set(parameter.opts) & {"-o", "--report"}:
-                    _outputs.extend([] if value is None else [(parameter.opts[0], value)])
+                if set(parameter.opts) & {"-o", "--report", "--csv", "--export"}:
+                    file = value[-1] if isinstance(value, tuple) else value
+                    _outputs.extend([] if file is None else [(parameter.opts[0], file)])
                 else:
                     _note_named(value, getattr(parameter, "metavar", None) or "")
             keep_sources()

@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from optsched.cli.interrupt import shield_processes, telling
-from optsched.cli.options import AsJson, Workers, argument, option, output as output_to
-from optsched.cli.output import print_json, say, show
+from optsched.cli.options import AsJson, ReportFile, Workers, argument, option, output as output_to
+from optsched.cli.output import answer, print_json, say, show
+from optsched.cli.report_file import check_report, write_report
 from optsched.cli.source_keeping import keep_sources
 from optsched.problem.atomic_files import check_writable, suffix_of, write_atomic
 
 if TYPE_CHECKING:
+    from optsched.report.page import PageTable
     from optsched.sweeps.cell import CellResult
     from optsched.sweeps.run_sweep import Cost
 
@@ -35,6 +37,7 @@ def sweep(
         bool, option("--dry-run", "print the number of cells, and an estimate of their CPU time")
     ] = False,
     output: Annotated[Path | None, output_to("FILE", "a file for all numbers (.parquet, .csv)")] = None,
+    report_file: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Run a grid of instances, policies and seeds; resume it.
@@ -62,6 +65,8 @@ def sweep(
         Print the number of cells, and an estimate of their CPU time.
     output
         A file for all numbers (.parquet, .csv).
+    report_file
+        A page to forward: the result, tables, charts.
     as_json
         Print exactly one JSON document to stdout.
     """
@@ -72,6 +77,7 @@ def sweep(
     from optsched.sweeps.run_sweep import estimate, sweep as run_sweep
 
     check_writable(output, "a table of a sweep", SUFFIXES)
+    check_report(report_file)
     grid, store = Grid.read(file), store or file.with_suffix(".sqlite")
     keep_sources()  # those that the grid names
     shield_processes()
@@ -95,10 +101,14 @@ def sweep(
             write_parquet(table, output, {})
         else:
             write_atomic(output, table.write_csv())
-    if as_json:
-        print_json({"sweep": file.stem, "cells": table.to_dicts()})
-    else:
-        show(summary(table))
+
+    def page(tables: list[PageTable], notes: list[str], command: str) -> str:
+        from optsched.report.ratio_page import sweep_page
+
+        return sweep_page(table, file.stem, tables, notes, command)
+
+    write_report(report_file, lambda: summary(table), page)
+    answer(as_json, lambda: {"sweep": file.stem, "cells": table.to_dicts()}, lambda: summary(table), report_file)
     if failed := table["state"].to_list().count("failed"):
         say(f"{failed:,} of {table.height:,} cells failed; run them again with --retry")
         raise typer.Exit(1)

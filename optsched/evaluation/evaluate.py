@@ -10,6 +10,7 @@ from typing import cast
 from optsched.bounds import Certificate
 from optsched.classes import usual_class
 from optsched.evaluation.accepted_run import accepted, refereed
+from optsched.evaluation.as_logged import as_logged
 from optsched.evaluation.measured_ratio import MeasuredRatio
 from optsched.evaluation.optimum_bounds import KNOWN, OptimumBounds
 from optsched.evaluation.report import Report
@@ -36,7 +37,8 @@ def evaluate(
     """Run policies on an instance and compare each with the best possible.
 
     The referee (`optsched.check.referee`) accepts every schedule, every bound is verified from the instance, and every
-    theorem that applies is judged. `Report.violations` are the guarantees that do not hold.
+    theorem that applies is judged. `Report.violations` are the guarantees that do not hold. If the log of the instance says
+    what ran, that schedule is the first run (`optsched.evaluation.as_logged`), and the referee does not judge it.
 
     Parameters
     ----------
@@ -83,13 +85,16 @@ def evaluate(
             finished(run)
     proven = OptimumBounds(instance, runs, strong=strong)
     proven.check_stated_optimum(name)
+    logged = as_logged(instance)
+    first = () if logged is None else (logged,)
+    judged = [judgements(spec, run, proven) for spec, run in zip(specifications, runs, strict=True)]
     return Report(
         instance,
         name,
-        tuple(runs),
+        (*first, *runs),
         proven.certificate(name),
-        tuple(proven.bound_for(run, name) for run in runs),
-        tuple(judgements(spec, run, proven) for spec, run in zip(specifications, runs, strict=True)),
+        tuple(proven.bound_for(run, name) for run in (*first, *runs)),
+        (*[()] * len(first), *judged),
         skipped_rows,
         _other_certificates(proven, name),
         proven.note(name),

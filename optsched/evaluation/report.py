@@ -7,7 +7,10 @@ from functools import cached_property
 from typing import Any
 
 from optsched.bounds import Certificate
+from optsched.classes import CLASSES, PREEMPTIVE
+from optsched.evaluation.as_logged import LoggedRun
 from optsched.evaluation.measured_ratio import BoundShown, MeasuredRatio
+from optsched.evaluation.quick_bounds import least_queued_hours
 from optsched.guarantees.judge import Judgement, violated
 from optsched.io.traces.dialect import LEFT_OUT, NOT_MODELLED, SAID, SKIPPED, not_modelled
 from optsched.problem.html import html_of, number
@@ -23,20 +26,25 @@ class Line(MeasuredRatio):
     Parameters
     ----------
     run
-        The run, accepted by the referee.
+        The run.
     queued_avoided
         GPU-hours that gangs waited or restarted under the first policy of the report, minus the same number under this
         policy. None if one of the two policies left jobs unfinished. The number is not saved hardware: while many jobs
         wait, more GPU-hours queue than the cluster has.
+    avoidable_queueing
+        The most of the GPU-hours that gangs waited or restarted which any schedule of rigid gangs could avoid. None if no
+        bound is known.
     """
 
     run: Run
     queued_avoided: float | None
+    avoidable_queueing: float | None
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``run --json``; ``guarantee`` is null if no theorem applies."""
         metrics, measured = self.run.metrics, super().to_json()
         hours = {**metrics["gpu_hours"], "queued_avoided": self.queued_avoided}
+        hours["queued_avoidable"] = self.avoidable_queueing
         return {
             "policy": self.policy,
             "knowledge": self.knowledge,
@@ -45,6 +53,18 @@ class Line(MeasuredRatio):
             "events": self.run.events,
             "seconds": self.run.seconds,
         }
+
+
+def queued_hours(run: Run) -> float:
+    """Return the GPU-hours in which gangs waited or restarted.
+
+    Parameters
+    ----------
+    run
+        The run.
+    """
+    hours = run.metrics["gpu_hours"]
+    return float(hours["waiting"] + hours["overhead"])
 
 
 @dataclass(frozen=True, repr=False)
@@ -58,7 +78,8 @@ class Report:
     objective
         Name of the objective.
     runs
-        One run a policy, each accepted by the referee.
+        One run a policy, each accepted by the referee. The first one is the schedule that really ran (`LoggedRun`) if the
+        log of the instance says so; the referee has not judged it.
     certificate
         The verified bound for the class ``gang``, or for the sharing class if jobs may share GPUs; None if no bound on
         this objective is known. It holds for every run except those that fork or resize jobs.
@@ -108,15 +129,32 @@ class Report:
                 knowledge=str(run.knowledge),
                 run=run,
                 queued_avoided=self._queued_avoided(run),
+                avoidable_queueing=self._avoidable(run),
             )
             for run, bound, judged in zip(self.runs, self.bounds, self.judged, strict=True)
         )
 
     def _queued_avoided(self, run: Run) -> float | None:
-        first, metrics = self.runs[0].metrics, run.metrics
-        if first["unfinished"] or metrics["unfinished"]:
+        if self.runs[0].metrics["unfinished"] or run.metrics["unfinished"]:
             return None
-        return float(sum(first["gpu_hours"][part] - metrics["gpu_hours"][part] for part in ("waiting", "overhead")))
+        return queued_hours(self.runs[0]) - queued_hours(run)
+
+    def _avoidable(self, run: Run) -> float | None:
+        rigid = run.schedule_class in CLASSES.get(PREEMPTIVE).within
+        if not rigid or run.metrics["unfinished"] or self.least_queued is None:
+            return None
+        return max(0.0, queued_hours(run) - self.least_queued)
+
+    @cached_property
+    def least_queued(self) -> float | None:
+        """GPU-hours that gangs wait or restart in any schedule of rigid gangs; None if no bound is known."""
+        return least_queued_hours(self.instance)
+
+    @property
+    def logged(self) -> LoggedRun | None:
+        """The schedule that really ran, if the log of the instance says so; it is the first run."""
+        first = self.runs[0] if self.runs else None
+        return first if isinstance(first, LoggedRun) else None
 
     @property
     def violations(self) -> list[Judgement]:

@@ -14,6 +14,7 @@ from typing import Any
 
 from optsched.classes import class_names
 from optsched.errors import InputError, check_legal
+from optsched.evaluation.known_schedules import NAME, known_schedules
 from optsched.guarantees.family import FAMILIES, family_instance
 from optsched.io.index import LibraryEntry, entries, shipped
 from optsched.io.sources import INSTANCE_SUFFIXES, load
@@ -57,6 +58,16 @@ _RIGID = Suite(
     _RIGID_MEMBERS,
     f"{len(_RIGID_MEMBERS)} instances of six and eight jobs with a proven optimum, quick to measure: P8|r_j,size_j|sum C_j",
 )
+
+
+def _known() -> Suite:
+    members = tuple(known_schedules())
+    summary = (
+        f"{len(members)} small workloads with their schedules under FCFS, EASY, first fit and conservative backfilling"
+    )
+    return Suite(NAME, members, summary, make=lambda member: known_schedules()[member].instance)
+
+
 # by class of schedules: suites of instances that are made when they are asked for
 MADE: PartsByClass[tuple[Suite, ...]] = PartsByClass("optsched.evaluation", ())
 
@@ -64,10 +75,11 @@ MADE: PartsByClass[tuple[Suite, ...]] = PartsByClass("optsched.evaluation", ())
 def suites_outside_baseline() -> dict[str, Suite]:
     """Return the suites that the baseline of ratios leaves out.
 
-    They are `MADE`, the suites of the library whose instances are not files, and a quick part of one suite.
+    They are `MADE`, the suites of the library whose instances are not files, a quick part of one suite, and the workloads
+    with known schedules.
     """
     made = {suite.name: suite for name in class_names() for suite in MADE.of(name)}
-    return {**made, _RIGID.name: _RIGID, **_by_suite([entry for entry in entries() if not entry.file])}
+    return {**made, _RIGID.name: _RIGID, NAME: _known(), **_by_suite([entry for entry in entries() if not entry.file])}
 
 
 def suites() -> dict[str, Suite]:

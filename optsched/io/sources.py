@@ -19,7 +19,7 @@ from optsched.errors import InputError, OptschedError, check_legal
 from optsched.io.cluster_files import cluster_of
 from optsched.io.index import LibraryEntry, entries, instances_folder, parameters_of
 from optsched.io.measurements import read_contention, read_profiles
-from optsched.io.traces.columns_csv import NEEDED, guessed_columns
+from optsched.io.recognised import source_to_type
 from optsched.io.traces.dialect import (
     CLUSTER_LEGAL,
     DIALECTS,
@@ -46,7 +46,6 @@ from optsched.speeds.scaling_files import read_scalings
 from optsched.speeds.throughput_sources import read_throughputs
 
 INSTANCE_SUFFIXES = (".json", ".parquet")
-LONGEST_HEADER = 10_000  # characters
 
 
 @dataclass(frozen=True)
@@ -74,6 +73,7 @@ class LoadRequest:
     say: Callable[[str], None] | None = None
     unit: str = "gpu"
     release: str = "submit"
+    walltimes: str = "keep"
 
 
 AS_IT_STANDS = LoadRequest()
@@ -95,6 +95,7 @@ def load(
     say: Callable[[str], None] | None = None,
     unit: str = "gpu",
     release: str = "submit",
+    walltimes: str = "keep",
 ) -> Instance:
     r"""Return the instance that ``source`` names.
 
@@ -140,6 +141,8 @@ def load(
         What a gang counts, for logs that know more than GPUs: ``gpu``, ``cpu`` or ``node``.
     release
         When a job arrives, for logs that know both: ``submit``, or ``eligible`` (after dependencies, holds and limits).
+    walltimes
+        For logs with walltimes: ``keep`` runs that are longer, or ``cut`` them, and their ``ran``, at the walltime.
 
     Raises
     ------
@@ -166,7 +169,7 @@ def load(
     fine = isinstance(columns, Mapping) and all(isinstance(name, str) for pair in columns.items() for name in pair)
     legal = "{'arrival': 'submitted', ...}, or the text 'arrival=submitted,...'"
     check_legal(columns is None or fine, "columns", columns, legal)
-    request = LoadRequest(cluster, limit, columns, skip_bad, *speeds, job_level, say, unit, release)
+    request = LoadRequest(cluster, limit, columns, skip_bad, *speeds, job_level, say, unit, release, walltimes)
     instance = load_counted(source, request).instance
     for line in not_modelled(instance) if say is None else ():
         warnings.warn(f"{source}: {line}", UserWarning, stacklevel=2)
@@ -211,6 +214,10 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
         return replace(loaded, instance=with_interference(instance, interference, say=say))
     if request.columns:
         raise InputError("columns can only be named for a log of your own", field="columns", legal="csv:PATH")
+    for name, legal in OPTIONS.items():
+        if getattr(request, name) != legal[0]:
+            value = getattr(request, name)
+            raise InputError("a choice for logs alone", field=name, value=value, legal="with DIALECT:PATH")
     instance = _instance_of(text)
     if request.profiles is not None:
         instance = _rescaled(instance, _profiles(request.profiles) or {})
@@ -314,7 +321,7 @@ def _instance_of(text: str) -> Instance:
         raise InputError("which source?", field="source", value=text, legal=legal)
     path = Path(text)
     if path.suffix.lower() in INSTANCE_SUFFIXES and (":" not in text or path.is_file()):
-        return Instance.load(path)
+        return _instance_file(path)
     names = {each.name: each for each in entries()}
     known = names.get(text, names.get(text.lower()))
     if known is None:
@@ -331,6 +338,16 @@ def _instance_of(text: str) -> Instance:
         return instance
     about = {"objective": known.objective, "class": known.schedule_class, "value": known.value}
     return instance.replace(optimum=about | {"proved_by": list(known.proved_by)})
+
+
+def _instance_file(path: Path) -> Instance:
+    try:
+        return Instance.load(path)
+    except OptschedError:
+        legal = source_to_type(path) if path.is_file() else ""
+        if legal:  # a trace in JSON
+            raise InputError("a trace is named with its dialect", file=path, legal=legal) from None
+        raise
 
 
 def check_there(source: str) -> None:
@@ -366,32 +383,11 @@ def made(known: LibraryEntry) -> Instance:
     return instance.replace(name=known.name, objective=objective_of(instance, known.objective or None).name)
 
 
-def _as_trace(path: Path) -> str:
-    """Return the SOURCE to type for a table of text with a header, or "" if the file does not look like one."""
-    try:
-        with path.open(encoding="utf-8", errors="replace") as lines:
-            first = lines.readline(LONGEST_HEADER).strip()
-    except OSError:
-        return ""
-    separator = max(",;\t|", key=first.count)
-    there = [name.strip().strip('"') for name in first.split(separator)]
-    if len(there) < 2 or not all(there) or "\ufffd" in first:
-        return ""
-    fitting = [name for name, each in DIALECTS.items() if each.header and set(each.header) <= set(there)]
-    if fitting:
-        return f"{max(fitting, key=lambda name: len(DIALECTS.get(name).header))}:{path} --cluster NODESxGPUS"
-    if not any(name.isidentifier() for name in there):  # only numbers, so there is no header
-        return ""
-    guessed = guessed_columns(there)
-    columns = ",".join(f"{field}={guessed.get(field, '...')}" for field in NEEDED)
-    return f"csv:{path} --columns {columns} --cluster NODESxGPUS"
-
-
 def _not_a_source(text: str, names: list[str]) -> InputError:
     path = Path(text)
     prefix, colon, _ = text.partition(":")
     if path.is_file():
-        legal = _as_trace(path)
+        legal = source_to_type(path)
         if legal:
             return InputError("a trace is named with its dialect", file=text, legal=legal)
         legal = f"{' or '.join(INSTANCE_SUFFIXES)}, or DIALECT:{text} with DIALECT one of {', '.join(DIALECTS.names())}"

@@ -18,6 +18,7 @@ from optsched.plot.plot_file import CHARTS, plot_file
 from optsched.plot.proofs import convergence, prices
 from optsched.plot.ratios import ratios, robustness
 from optsched.plot.sliders import sliders
+from optsched.plot.trace_events import save_trace
 
 tasks: Callable[..., Axes]  # of runs at the task level; the folder of their class defines it
 
@@ -38,6 +39,7 @@ __all__ = [
     "ratios",
     "robustness",
     "save",
+    "save_trace",
     "sliders",
     "tasks",
 ]

@@ -24,8 +24,9 @@ from matplotlib.textpath import text_to_path
 from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Floats
 from optsched.problem.atomic_files import atomic_path, write_atomic
+from optsched.problem.schedule_file import TRACE, is_trace
 
-SUFFIXES = (".png", ".svg", ".pdf", ".html")
+SUFFIXES = (".png", ".svg", ".pdf", ".html", TRACE)
 DPI = 150
 Mark = Line2D | Patch  # in a key
 MARGIN = 0.8  # inches that ticks and labels left of axes take, about
@@ -404,7 +405,7 @@ def legal_suffix(path: str | os.PathLike[str]) -> str:
     InputError
         If the suffix is not that of a picture.
     """
-    suffix = Path(path).suffix.lower()
+    suffix = TRACE if is_trace(path) else Path(path).suffix.lower()
     if suffix not in SUFFIXES:
         raise InputError("cannot tell the format of a picture from its name", file=path, legal=", ".join(SUFFIXES))
     return suffix
@@ -434,7 +435,7 @@ def save(figure: Any, path: str | os.PathLike[str]) -> None:
     >>> osd.plot.save(osd.plot.gantt(osd.solve("rigid-06-1")).figure, "best.svg")
     """
     suffix, still = legal_suffix(path), isinstance(figure, Figure)
-    if still == (suffix == ".html"):
+    if suffix == TRACE or still == (suffix == ".html"):
         raise InputError("not for this picture", file=path, legal=", ".join(SUFFIXES[:3]) if still else ".html")
     if not still:
         from bokeh.embed import file_html

@@ -24,10 +24,11 @@ from optsched.plot.node_rows import BINS, image_height
 from optsched.plot.plot_file import PLOTS, Plot, Window
 from optsched.plot.time_axis import in_unit, time_axis
 from optsched.plot.timeline import TASKS_INSTEAD, Drawn, Timeline, bin_means, levels
+from optsched.plot.trace_events import trace_text
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import JOBS_PER_GPU, Schedule, Scheduled, schedule_in
-from optsched.problem.schedule_file import FORMAT
+from optsched.problem.schedule_file import FORMAT, has_starts
 
 PANEL = 1.5  # inches of each curve under the image
 FEW, PARTS = 600, 240  # of runs that are compared: intervals up to which curves are drawn as they are; parts of means
@@ -207,7 +208,7 @@ def over_time(
     check_legal(len(ax) == 2, "ax", len(ax), "two axes")
     used, waiting = ax
     last = max(t.span[1] for t in lines.values())
-    shown = min(last, _without_tail(list(made.values()), last) if end is None else end)
+    shown = min(last, window_end(list(made.values()), last) if end is None else end)
     exact = all(max(t.held[0].size, t.waits[0].size) <= FEW for t in lines.values())
     for k, (name, t) in enumerate(lines.items()):
         begin, finish, _, count = t.held
@@ -233,8 +234,16 @@ def over_time(
     return root_of(used)
 
 
-def _without_tail(made: Sequence[Schedule], last: float) -> float:
-    """Return the end of a window without the last few jobs if these take more than half of the time; otherwise ``last``."""
+def window_end(made: Sequence[Schedule], last: float) -> float:
+    """Return the end of a window without the last few jobs if these take more than half of the time; otherwise ``last``.
+
+    Parameters
+    ----------
+    made
+        Schedules whose times count from the first arrival.
+    last
+        End of the last schedule in seconds.
+    """
     ends = 0.0
     for each in made:
         arrival, done = each.instance.arrival, np.sort(each.completion)
@@ -316,6 +325,16 @@ def _page(path: Path, header: Mapping[str, Any], instance: Instance | None, wind
     return interactive(_read(path, header, instance), start=window[0], end=window[1])
 
 
+def _trace(path: Path, header: Mapping[str, Any], instance: Instance | None, window: Window) -> str:
+    return trace_text(_read(path, header, instance), start=window[0], end=window[1])
+
+
 PLOTS.register("schedule")(
-    Plot(f"a schedule ({FORMAT})", lambda header: header.get("format") == FORMAT, _draw, page=_page)
+    Plot(
+        f"a schedule ({FORMAT})",
+        lambda header: header.get("format") == FORMAT or has_starts(header),
+        _draw,
+        page=_page,
+        trace=_trace,
+    )
 )

@@ -18,10 +18,11 @@ from matplotlib.figure import Figure
 from optsched.errors import InputError, check_legal
 from optsched.plot.canvas import Width, inches, legal_suffix, save
 from optsched.plot.time_axis import moment
-from optsched.problem.atomic_files import read_bytes
+from optsched.problem.atomic_files import read_bytes, write_atomic
 from optsched.problem.documents import parse_json
 from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.parquet import parquet_metadata
+from optsched.problem.schedule_file import TRACE
 from optsched.registry import Registry
 
 Window = tuple[float | None, float | None]  # from, to: seconds; None: the beginning, the end
@@ -35,7 +36,7 @@ class Plot:
     file, whether a file is of the kind. ``draw(path, header, instance, window, width)`` makes the picture or raises
     `InputError`.
     ``timed``: whether it has a time axis, which a window can cut. ``page``: like ``draw`` without a width, makes an
-    interactive chart; None if the kind has none.
+    interactive chart; None if the kind has none. ``trace``: like ``page``, makes the text of a trace.
     """
 
     what: str
@@ -43,6 +44,7 @@ class Plot:
     draw: Callable[[Path, Mapping[str, Any], Instance | None, Window, Width | None], Figure]
     timed: bool = True
     page: Callable[[Path, Mapping[str, Any], Instance | None, Window], Any] | None = None
+    trace: Callable[[Path, Mapping[str, Any], Instance | None, Window], str] | None = None
 
 
 PLOTS: Registry[Plot] = Registry("plot", package="optsched.plot")
@@ -67,8 +69,9 @@ def plot_file(
         A schedule (``.json`` or ``.parquet``), its tasks (``tasks-*.parquet``, with ``instance``), or the ``result.json``
         of ``optsched run -o``.
     out
-        The picture, ``.png``, ``.svg`` or ``.pdf``, or for a schedule ``.html``, an interactive chart
-        (`optsched.plot.interactive`); written atomically.
+        The picture, ``.png``, ``.svg`` or ``.pdf``; for a schedule also ``.html``, an interactive chart
+        (`optsched.plot.interactive`), or ``.trace.json``, a trace for Perfetto (`optsched.plot.save_trace`). Written
+        atomically.
     instance
         Instance of a schedule, or its SOURCE. It adds arrivals, waiting jobs and the whole cluster; without it the picture
         shows the nodes and GPUs that appear in the file.
@@ -90,8 +93,9 @@ def plot_file(
     >>> osd.plot.plot_file("srtf.json", "srtf.png", "rigid-06-1", end="30s")
     """
     source = Path(path)
-    interactive, wide = legal_suffix(out) == ".html", None if width is None else inches(width)
-    if interactive and wide is not None:
+    suffix, wide = legal_suffix(out), None if width is None else inches(width)
+    picture = suffix not in (".html", TRACE)
+    if not picture and wide is not None:
         raise InputError("a page is as wide as the window", field="width", value=width, legal="for .png, .svg or .pdf")
     window = moment(start, "from"), moment(end, "to")
     header, about = _header(source), None if instance is None else instance_of(instance)
@@ -99,12 +103,15 @@ def plot_file(
         if plot.reads(header):
             if window != (None, None) and not plot.timed:
                 raise InputError("it has no time axis", file=source, field="from, to", legal="for a schedule")
-            if not interactive:
+            if picture:
                 save(plot.draw(source, header, about, window, wide), out)
-            elif plot.page is not None:
+            elif suffix == TRACE and plot.trace is not None:
+                write_atomic(out, plot.trace(source, header, about, window))
+            elif suffix != TRACE and plot.page is not None:
                 save(plot.page(source, header, about, window), out)
             else:
-                raise InputError(f"there is no such page of {plot.what}", file=out, legal=".png, .svg or .pdf")
+                missing = "trace" if suffix == TRACE else "page"
+                raise InputError(f"there is no such {missing} of {plot.what}", file=out, legal=".png, .svg or .pdf")
             return
     what = header.get("format")
     message = f"a file of format {what} cannot be drawn" if isinstance(what, str) else "not a file that can be drawn"

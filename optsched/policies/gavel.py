@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import random
 from dataclasses import dataclass
 
 import numpy as np
@@ -37,6 +38,13 @@ class Gavel(Policy):
     round ends; a round ends early when no job runs. With ``whole_iterations`` (and no restart cost) a job stops before
     it would begin an iteration that the round cuts off, as in Gavel's simulator.
 
+    A job that arrives after the last computation has no share until the next one. It runs on GPUs that other jobs leave.
+    Gavel's public simulator (commit c4fa400) chooses it for the same GPUs, but then starts only jobs that have a share:
+    until the next computation the job waits, and the GPUs are idle. ``as_published`` repeats this, and draws the
+    random order of types as the simulator does. On a trace of 100 arrivals (36 GPUs of each of three types) the wait
+    adds 7 to 10 % to the mean JCT. With it, the mean JCT is within 0.2 % of the simulator's for four policies, and 2.2 %
+    below for min_total_duration_perf, for which the simulator's solver picks another of many optimal allocations.
+
     If several X are optimal, the analytic centre is taken: no job is favoured by chance, and identical jobs get the
     same. A gang that no type can hold alone never runs; with ``mixed`` it takes GPUs of several types that are left
     over (not so in Gavel).
@@ -51,7 +59,8 @@ class Gavel(Policy):
     Parameters
     ----------
     policy
-        Allocation rule: max_min_fairness(_perf), finish_time_fairness(_perf) or min_total_duration(_perf).
+        Allocation rule: max_min_fairness(_perf), finish_time_fairness(_perf), min_total_duration(_perf) or
+        max_sum_throughput_perf.
     round
         Length of a round, in seconds.
     reset
@@ -66,6 +75,8 @@ class Gavel(Policy):
         Seed of the random order of types.
     mixed
         Let a gang that no type can hold use several types.
+    as_published
+        Do as Gavel's public simulator where it differs: a job waits for its first share, on reserved GPUs.
     """
 
     policy: str = "max_min_fairness_perf"
@@ -76,6 +87,7 @@ class Gavel(Policy):
     whole_iterations: bool = True
     seed: int = 0
     mixed: bool = False
+    as_published: bool = False
 
     name = "gavel"
     uses = ("nodes",)
@@ -105,6 +117,7 @@ class Gavel(Policy):
         self._clock = RoundClock(self.round)
         self._order = reference_order(types, tuple(self.type_order.lower().split("/")))
         self._draw = np.random.default_rng(self.seed)
+        self._published_draw = random.Random(self.seed + 5)  # the seed and the generator of Gavel's simulator
         self._type: Ints = np.full(n, IDLE)  # type of every job
         self._active = _NOBODY  # arrived and not finished, in order of (arrival, index)
         self._members, self._began = _NOBODY, 0.0  # jobs of this round, and its beginning
@@ -205,8 +218,9 @@ class Gavel(Policy):
 
     def _serve(self, active: Ints, running: Ints) -> list[Decision]:
         rate, gang = self._jobs.rate[active], self._jobs.gang[active]
-        order = self._order if self._rule.aware else self._draw.permutation(self._order)
-        chosen = self._book.selection(active, rate, gang, self._pools.capacity, order)
+        chosen = self._book.selection(active, rate, gang, self._pools.capacity, self._service_order())
+        if self.as_published:
+            chosen[~self._book.settled[active]] = -1  # the GPUs for which they were chosen stay idle
         served = np.flatnonzero(chosen >= 0)
         jobs, types = active[served], chosen[served]
         stayed, moved = self._devices.give(jobs, types, gang[served])
@@ -219,6 +233,15 @@ class Gavel(Policy):
         self._type[several], self._members = SEVERAL, np.concatenate([jobs, several])
         moves = Moves(stopped, None, moved, *self._devices.places(moved))
         return [moves, *(Start(j, on=on) for j, on in mixed.items())]
+
+    def _service_order(self) -> Ints:
+        if self._rule.aware:
+            return self._order
+        if not self.as_published:
+            return self._draw.permutation(self._order)
+        order = self._order.tolist()
+        self._published_draw.shuffle(order)
+        return np.array(order)
 
     def _left_over(self, homeless: Ints) -> dict[int, tuple[tuple[int, int], ...]]:
         # Gangs larger than any type they may use take the GPUs that are left, node by node.

@@ -39,6 +39,7 @@ class ServiceAccount:
         self.received = np.zeros((n, types))  # seconds, including the half round at the start
         self.total = np.zeros(types)
         self.deficit = np.zeros((n, types))
+        self.settled = np.zeros(n, dtype=np.bool_)  # it has been present at a reset
 
     def arrive(self, job: int) -> None:
         """Add a new job, without a share until the next reset.
@@ -87,6 +88,7 @@ class ServiceAccount:
         self.total[:] = active.size * self.length / 2
         self.share[:] = 0.0
         self.share[active] = share
+        self.settled[active] = True
 
     def selection(self, active: Ints, rate: Floats, gang: Ints, capacity: Ints, order: Ints) -> Ints:
         """Return the type on which every active job runs in the next round, i64[m]; -1: it does not run.

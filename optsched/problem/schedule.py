@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from optsched.compiled import KERNEL, njit, types
-from optsched.errors import InputError
+from optsched.errors import InputError, naming
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.html import html_of
 from optsched.problem.instance import Instance, Source, instance_of
-from optsched.problem.schedule_file import Segments, read_segments, write_segments
+from optsched.problem.schedule_file import Segments, read_file, segments_in, starts_in, write_segments
 
 MEETING = 4  # units in the last place between a completion and a start that mean the same moment
 JOBS_PER_GPU = 2  # at most, where they share
@@ -96,7 +96,7 @@ class Schedule:
     def from_starts(
         cls,
         instance: Source,
-        starts: Sequence[float] | Floats,
+        starts: Mapping[str, Any] | Sequence[Any] | Floats,
         *,
         node_counts: Mapping[int, Sequence[tuple[int, int]]] | None = None,
         duration: Floats | None = None,
@@ -112,7 +112,7 @@ class Schedule:
         instance
             Instance that is scheduled, or the SOURCE that names it.
         starts
-            Start of every job in seconds, f64[n].
+            Start of every job in seconds: f64[n] in the order of the instance, or by the id of the job.
         node_counts
             (node, GPUs there) pairs of every job where its nodes are decided; in the order of the replicas if that
             matters; a node may appear several times. None: a gang takes any free GPUs, which needs jobs that may
@@ -125,20 +125,14 @@ class Schedule:
         Raises
         ------
         InputError
-            If the capacity is exceeded, or a duration is missing.
+            If a start or a duration is missing or invalid, or the capacity is exceeded.
         """
-        instance, start = instance_of(instance), np.asarray(starts, dtype=np.float64)
-        if start.shape != (instance.n,) or not np.isfinite(start).all():
-            raise InputError(
-                "invalid", field="starts", legal=f"one finite number of seconds for each of {instance.n} jobs"
-            )
-        lasts = instance.duration if duration is None else np.asarray(duration, dtype=np.float64)
-        if np.isnan(lasts).any():
-            raise InputError("missing: the time of a job depends on its placement", field="duration")
-        end = _meeting(start, start + lasts)
+        instance = instance_of(instance)
+        start = _starts_by_id(instance, starts) if isinstance(starts, Mapping) else _numbers(instance, starts)
+        job = np.arange(instance.n, dtype=np.int64)
+        end = ends_of(instance, job, start, duration)
         if node_counts is None:
-            if not instance.unrestricted:
-                raise InputError("jobs are restricted to some nodes: say which with node_counts", field="node_counts")
+            require_any_gpus(instance)
             first = np.array([0, instance.cluster.gpus], dtype=np.int64)
             offset = np.arange(instance.n + 1, dtype=np.int64)
             pool = np.zeros(instance.n, dtype=np.int64)
@@ -149,7 +143,6 @@ class Schedule:
             offset = np.cumsum([0, *(len(part) for part in parts)], dtype=np.int64)
             pool = np.array([node for part in parts for node, _ in part], dtype=np.int64)
             count = np.array([gpus for part in parts for _, gpus in part], dtype=np.int64)
-        job = np.arange(instance.n, dtype=np.int64)
         return cls.from_counts(instance, job, start, end, instance.work, offset, pool, count, first, policy)
 
     @classmethod
@@ -318,7 +311,8 @@ class Schedule:
     def load(cls, path: str | os.PathLike[str], instance: Source) -> Schedule:
         """Read a schedule file.
 
-        A file with ``"sharing": true`` of jobs that are no tasks gives a `SharedSchedule`.
+        A file with ``"sharing": true`` of jobs that are no tasks gives a `SharedSchedule`. A file may have only the
+        ``"starts"`` of the jobs (`from_starts`).
 
         Parameters
         ----------
@@ -333,7 +327,12 @@ class Schedule:
             If the file is not a schedule file, or belongs to another instance.
         """
         instance = instance_of(instance)
-        segments = read_segments(path, instance.digest, instance.index)
+        header, rows = read_file(path)
+        if rows is None:
+            starts = starts_in(header, instance.digest, path)
+            with naming(path):
+                return cls.from_starts(instance, starts, policy=str(header.get("policy", "")))
+        segments = segments_in(header, rows, path, instance.digest, instance.index)
         if segments.steps is None or instance.at_task_level:
             return cls(instance, *segments[:8])
         return SharedSchedule(instance, *segments[:8], segments.steps)
@@ -402,6 +401,76 @@ def schedule_in(what: Schedule | Scheduled) -> Schedule:
         raise InputError(f"no schedule was found: {status}" if status else "no schedule was found", field="schedule")
     legal = "a Schedule, or a run or solution with one"
     raise InputError("not a schedule", field="schedule", value=type(what).__name__, legal=legal)
+
+
+def _starts_by_id(instance: Instance, starts: Mapping[Any, Any]) -> Floats:
+    by_id = {str(job): start for job, start in starts.items()}
+    wrong = sorted(by_id.keys() ^ set(instance.ids))
+    if wrong:
+        what = "no such job" if wrong[0] in by_id else "a job without a start"
+        raise InputError(what, field="starts", value=wrong[0], legal="every job of the instance, once")
+    return _numbers(instance, [by_id[job] for job in instance.ids])
+
+
+def _numbers(instance: Instance, starts: Any) -> Floats:
+    legal = f"one finite number of seconds for each of {instance.n} jobs"
+    try:
+        rows = starts if isinstance(starts, np.ndarray) else list(starts)
+        for job, start in zip(instance.ids, rows, strict=False):
+            if isinstance(start, bool | np.bool_ | str | bytes):  # float() would take them
+                raise InputError("not a number", field=f"starts: {job}", value=start, legal="seconds")
+        start = np.array(rows, dtype=np.float64)
+    except InputError:
+        raise
+    except (TypeError, ValueError, OverflowError):
+        raise InputError("invalid", field="starts", legal=legal) from None
+    if start.shape != (instance.n,) or not np.isfinite(start).all():
+        raise InputError("invalid", field="starts", legal=legal)
+    return start
+
+
+def ends_of(instance: Instance, job: Ints, start: Floats, duration: Floats | None = None) -> Floats:
+    """Return the completions of runs in one piece, f64[S] seconds.
+
+    A completion that lies a few units in the last place after a start is set to that start.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    job
+        Job of every run, i64[S].
+    start
+        Starts in seconds, f64[S].
+    duration
+        Seconds that every job takes, f64[n]; None: its own.
+
+    Raises
+    ------
+    InputError
+        If the time of a job depends on its placement.
+    """
+    lasts = instance.duration if duration is None else np.asarray(duration, dtype=np.float64)
+    if np.isnan(lasts).any():
+        raise InputError("missing: the time of a job depends on its placement", field="duration")
+    return _meeting(start, start + lasts[job])
+
+
+def require_any_gpus(instance: Instance) -> None:
+    """Check that every job may use every node, so that starts alone decide a schedule.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+
+    Raises
+    ------
+    InputError
+        If jobs are restricted to some nodes.
+    """
+    if not instance.unrestricted:
+        raise InputError("jobs are restricted to some nodes: say which with node_counts", field="node_counts")
 
 
 def _meeting(start: Floats, end: Floats) -> Floats:
@@ -525,6 +594,38 @@ def assign_gpus(
     pool_first = np.ascontiguousarray(pool_first, dtype=np.int64)
     failed = _assign(pool_first, *times, *segments, gpu_offset, *_all_free(pool_first), gpu)
     return gpu_offset, gpu, failed
+
+
+def named_anyway(instance: Instance, start: Floats, end: Floats, gangs: Ints) -> tuple[Ints, Ints, Ints]:
+    """Name the GPUs of segments that may hold more GPUs than there are.
+
+    A segment that fits gets free GPUs. One that does not gets the first GPUs, which others hold, too.
+
+    Parameters
+    ----------
+    instance
+        Instance whose cluster is numbered.
+    start
+        Starts in seconds, f64[S].
+    end
+        Ends in seconds, f64[S].
+    gangs
+        GPUs of every segment, i64[S].
+
+    Returns
+    -------
+    tuple[Ints, Ints, Ints]
+        Offsets of the segments, i64[S + 1]; node and index of every GPU, i64.
+    """
+    total, one = instance.cluster.gpus, np.arange(gangs.size + 1, dtype=np.int64)
+    pool = np.array([0, total + int(gangs.sum())], dtype=np.int64)  # never too few
+    offset, gpu, _ = assign_gpus(pool, start, end, one, np.zeros(gangs.size, dtype=np.int64), gangs)
+    segment = np.repeat(one[:-1], gangs)
+    over = np.bincount(segment[gpu >= total], minlength=gangs.size) > 0
+    gpu = np.where(over[segment], (np.arange(gpu.size) - offset[:-1][segment]) % total, gpu)
+    nodes = instance.cluster.node_gpus
+    node = np.repeat(np.arange(nodes.size), nodes)
+    return offset, node[gpu], gpu - node_first(instance)[node[gpu]]
 
 
 def _all_free(pool_first: Ints) -> tuple[Ints, Ints, Ints, Ints]:

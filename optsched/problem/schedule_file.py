@@ -1,7 +1,7 @@
 """Schedule files: JSON (``"format": "optsched-schedule/1"``) or Parquet, one row a segment.
 
 Where jobs share GPUs a segment has ``steps``, its sub-steps of gradient accumulation: in JSON where they are more than 1, in
-Parquet as a column.
+Parquet as a column. A JSON file may have ``"starts"`` in place of segments: the start of every job, in seconds.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from optsched.problem.documents import parse_json
 from optsched.problem.parquet import read_headed, write_headed
 
 FORMAT = "optsched-schedule/1"
+TRACE = ".trace.json"  # ends the name of a trace for Perfetto (`optsched.plot.save_trace`)
 _COLUMNS = {
     "job": pl.String(),
     "node": pl.List(pl.Int64),
@@ -46,6 +47,17 @@ class Segments(NamedTuple):
     gpu_index: Array  # its number on the node, i64
     policy: str = ""
     steps: Array | None = None  # sub-steps of gradient accumulation, i64[S]; None where jobs do not share GPUs
+
+
+def is_trace(path: str | os.PathLike[str]) -> bool:
+    """Return True if a file name says that the file is a trace.
+
+    Parameters
+    ----------
+    path
+        The file name.
+    """
+    return Path(path).name.lower().endswith(TRACE)
 
 
 def write_segments(
@@ -113,6 +125,70 @@ def _lists(length: Array, **columns: Array | pl.Series) -> pl.DataFrame:
     ]
 
 
+def read_file(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]] | None]:
+    """Return the header and the segments of a schedule file; no segments (None) if it has only the starts of the jobs.
+
+    Parameters
+    ----------
+    path
+        File to read.
+
+    Raises
+    ------
+    InputError
+        When the file is not a schedule.
+    """
+    if Path(path).suffix.lower() == ".parquet":
+        return _read_parquet(path)
+    doc = parse_json(read_bytes(path), path, f"format {FORMAT}")
+    if has_starts(doc):
+        return doc, None
+    if not isinstance(doc, dict) or doc.get("format") != FORMAT or not isinstance(doc.get("segments"), list):
+        raise InputError("not a schedule file", file=path, legal=f"format {FORMAT}")
+    return doc, doc["segments"]
+
+
+def has_starts(document: Any) -> bool:
+    """Return True if a document is a schedule that has only the starts of the jobs.
+
+    Such a document is ``{"starts": {"job id": seconds, ...}}``, or has a list in the order of the jobs. It need not state
+    a format or an instance.
+
+    Parameters
+    ----------
+    document
+        JSON document.
+    """
+    return (
+        isinstance(document, Mapping)
+        and isinstance(document.get("starts"), Mapping | list)
+        and "segments" not in document
+        and document.get("format", FORMAT) == FORMAT
+    )
+
+
+def starts_in(header: Mapping[str, Any], digest: str, path: str | os.PathLike[str]) -> Any:
+    """Return the starts of a document, by job id or in the order of the jobs.
+
+    Parameters
+    ----------
+    header
+        Document (`has_starts`).
+    digest
+        Digest of the instance; the document may omit it.
+    path
+        File of the document, for the error.
+
+    Raises
+    ------
+    InputError
+        When the document belongs to another instance.
+    """
+    if header.get("instance", digest) != digest:
+        raise InputError("the schedule belongs to another instance", file=path, field="instance", legal=digest)
+    return header["starts"]
+
+
 def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str, int]) -> Segments:
     """Return the segments of a schedule file.
 
@@ -120,6 +196,39 @@ def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str,
     ----------
     path
         File to read.
+    digest
+        Digest of the instance that the file must name.
+    index
+        Position of every job id in the instance.
+
+    Raises
+    ------
+    InputError
+        When the file is not a schedule, has no segments, or belongs to another instance.
+    """
+    header, rows = read_file(path)
+    if rows is None:
+        raise InputError("it has starts and no GPUs", file=path, legal="with the instance of the schedule (--instance)")
+    return segments_in(header, rows, path, digest, index)
+
+
+def segments_in(
+    header: Mapping[str, Any],
+    rows: list[dict[str, Any]],
+    path: str | os.PathLike[str],
+    digest: str,
+    index: Mapping[str, int],
+) -> Segments:
+    """Return the segments that `read_file` read.
+
+    Parameters
+    ----------
+    header
+        Header of the file.
+    rows
+        Its segments.
+    path
+        The file, for errors.
     digest
         Digest of the instance that the file must name.
     index
@@ -133,9 +242,8 @@ def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str,
     Raises
     ------
     InputError
-        When the file is not a schedule, or belongs to another instance.
+        When a segment is invalid, or the file belongs to another instance.
     """
-    header, rows = _read_parquet(path) if Path(path).suffix.lower() == ".parquet" else _read_json(path)
     if header.get("instance") != digest:
         raise InputError("the schedule belongs to another instance", file=path, field="instance", legal=digest)
     try:
@@ -156,13 +264,6 @@ def read_segments(path: str | os.PathLike[str], digest: str, index: Mapping[str,
     pairs = flat[:, 0].copy(), flat[:, 1].copy()
     split = None if steps is None else np.array(steps, dtype=np.int64)
     return Segments(job, start, end, work, offset, *pairs, str(header.get("policy", "")), split)
-
-
-def _read_json(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-    doc = parse_json(read_bytes(path), path, f"format {FORMAT}")
-    if not isinstance(doc, dict) or doc.get("format") != FORMAT or not isinstance(doc.get("segments"), list):
-        raise InputError("not a schedule file", file=path, legal=f"format {FORMAT}")
-    return doc, doc["segments"]
 
 
 def _read_parquet(path: str | os.PathLike[str]) -> tuple[dict[str, Any], list[dict[str, Any]]]:

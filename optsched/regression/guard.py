@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import math
-import os
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from optsched.errors import InputError, check_legal
 from optsched.evaluation.evaluate import measured_run
 from optsched.evaluation.measured_ratio import MeasuredRatio
 from optsched.evaluation.optimum_bounds import OptimumBounds
-from optsched.evaluation.ratio_baseline import WORSE
 from optsched.evaluation.suite_ratios import PolicyRatios, for_no_instance
-from optsched.evaluation.suites import Suite, suite
 from optsched.guarantees.guarantee import GUARANTEES, ROUNDING, Guarantee
 from optsched.guarantees.judge import Judgement, judge
 from optsched.policies.simulate import specify
@@ -25,27 +20,8 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
 from optsched.regression.baseline_file import UPDATE, compared, compared_alone, entry, has_digests, read
 from optsched.regression.guarded_subject import GuardedSubject, Replay, real
+from optsched.regression.guarded_suite import GuardSettings, SuiteLike, chosen_instances, suite_of
 from optsched.simulation.run import Run
-
-SuiteLike = str | os.PathLike[str] | Suite | Instance | Iterable[Instance]
-
-
-@dataclass(frozen=True)
-class GuardSettings:
-    """Settings shared by the tests of a project; ``test`` is the present one.
-
-    ``factor``: factor by which a ratio may grow before it is worse than the ``baseline``. ``update``: "all" compares
-    nothing and records everything, "lower" records entries that are new or not worse at all. ``only``: an instance of
-    the suite, or an instance file, that is measured alone. ``folder``: folder for instances on which a test fails.
-    """
-
-    test: str = ""
-    root: Path = Path()
-    baseline: Path = Path("ratio-baseline.json")
-    folder: Path = Path(".optsched/ratio-failures")
-    factor: float = WORSE
-    update: Literal["", "all", "lower"] = ""
-    only: str = ""
 
 
 @dataclass(frozen=True)
@@ -238,64 +214,23 @@ def guarded(
         how to repeat the run.
     """
     settings = settings or GuardSettings()
-    where = _suite(over, settings.root)
+    where = suite_of(over, settings.root)
     if objective is not None and not isinstance(objective, str):
         raise InputError("not an objective", field="objective", value=objective, legal="the name of one")
-    every = [(name, instance) for name, instance in _instances(where, settings) if guarded_subject.serves(instance)]
+    every = [
+        (name, instance) for name, instance in chosen_instances(where, settings) if guarded_subject.serves(instance)
+    ]
     if not every:
         raise for_no_instance(where, guarded_subject.text)
     replay = Replay(guarded_subject, objective, settings.test, settings.folder)
     measured = []
     for name, instance in every:
         goal = objective_of(instance, objective).name
-        try:
-            run = guarded_subject.run(instance)
-        except Exception as error:
-            notes = [f"{guarded_subject.text} failed on an instance of {where.name}", *replay.written(name, instance)]
-            error.add_note("\n".join(notes))
-            raise
+        run = replay.run(name, instance, where.name)
         proven = OptimumBounds(instance, [run])
         row = measured_run(run, proven, goal, guarded_subject.judged(run, proven), name=name)
         measured.append(Measured(instance, run, proven, row))
     return GuardedRatio(guarded_subject, where.name, tuple(measured), replay, settings)
-
-
-def _suite(over: SuiteLike, root: Path) -> Suite:
-    if isinstance(over, Suite):
-        return over
-    legal = "the name of a suite, a folder or file of instances, an instance, or a list of instances"
-    if isinstance(over, str | os.PathLike):
-        name = os.fspath(over)
-        if not name.strip():
-            raise InputError("not a suite", field="suite", value=name, legal=legal)
-        inside = root.resolve() / name
-        found = suite(str(inside) if inside.exists() else name)
-        return Suite(name, found.members, found.summary, found.make)
-    given: Any = over
-    every = [given] if isinstance(over, Instance | Mapping | bytes) or not isinstance(over, Iterable) else list(given)
-    for each in every:
-        if not isinstance(each, Instance):
-            raise InputError("not a suite", field="suite", value=each, legal=legal)
-    check_legal(bool(every), "suite", every, "at least one instance")
-    by_name = {each.name: each for each in every}
-    if len(by_name) < len(every):
-        names = [each.name for each in every]
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError("two instances have one name", field="suite", value=twice, legal="a name for each")
-    return Suite("given instances", tuple(by_name), make=by_name.__getitem__)
-
-
-def _instances(where: Suite, settings: GuardSettings) -> list[tuple[str, Instance]]:
-    # Files are named as seen from the root of the project: a baseline is read on other machines.
-    root, every = settings.root.resolve(), []
-    for name, instance in where.instances():
-        path = Path(name)
-        inside = path.is_absolute() and path.is_relative_to(root)
-        every.append((path.relative_to(root).as_posix() if inside else name, instance))
-    if not settings.only:
-        return every
-    chosen = [(name, instance) for name, instance in every if name == settings.only]
-    return chosen or [(instance.name, instance) for _, instance in suite(settings.only).instances()]
 
 
 def _row(each: Measured) -> dict[str, Any]:

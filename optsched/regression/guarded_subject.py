@@ -21,8 +21,6 @@ from numbers import Real
 from pathlib import Path
 from typing import IO, Any
 
-import numpy as np
-
 from optsched.classes import class_stated, usual_class
 from optsched.errors import InputError, SimulationError, check_legal
 from optsched.evaluation.accepted_run import accepted, refereed
@@ -33,7 +31,7 @@ from optsched.problem.atomic_files import file_name, read_bytes, write_atomic
 from optsched.problem.documents import parse_json
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
-from optsched.problem.schedule_file import FORMAT
+from optsched.problem.schedule_file import FORMAT, has_starts
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import RUNS, Run
 
@@ -180,6 +178,25 @@ class Replay:
     test: str
     folder: Path
 
+    def run(self, name: str, instance: Instance, suite: str) -> Run:
+        """Run the subject; an error is raised with a note on the instance and on how to repeat the run.
+
+        Parameters
+        ----------
+        name
+            Name of the instance.
+        instance
+            The instance.
+        suite
+            Name of its suite.
+        """
+        try:
+            return self.guarded_subject.run(instance)
+        except Exception as error:
+            notes = [f"{self.guarded_subject.text} failed on an instance of {suite}", *self.written(name, instance)]
+            error.add_note("\n".join(notes))
+            raise
+
     def written(self, name: str, instance: Instance) -> list[str]:
         """Write an instance into the folder, and return lines with its place and the command that repeats the run.
 
@@ -225,7 +242,7 @@ def called(function: Callable[[Instance], Any], instance: Instance) -> Schedule:
     if isinstance(made, Schedule):
         return made
     if isinstance(made, Mapping):
-        return from_starts(instance, made)
+        return Schedule.from_starts(instance, made)
     if isinstance(made, str | os.PathLike):
         return read_schedule(Path(made), instance)
     legal = "a Schedule, a mapping from job ids to starts, or the path of a schedule file"
@@ -332,7 +349,7 @@ def read_schedule(path: Path, instance: Instance) -> Schedule:
     """Read the schedule that an external program wrote.
 
     The file is a schedule file, which may omit the digest of the instance, the format, and ``work`` (if it is ``end -
-    start``); or it is ``{"starts": {"job id": seconds, ...}}``.
+    start``); or it is ``{"starts": {"job id": seconds, ...}}``, or has a list in the order of the jobs.
 
     Parameters
     ----------
@@ -353,8 +370,8 @@ def read_schedule(path: Path, instance: Instance) -> Schedule:
     if path.suffix.lower() == ".parquet":
         return Schedule.load(path, instance)
     document = parse_json(content, path, f"format {FORMAT}")
-    if isinstance(document, dict) and isinstance(document.get("starts"), dict):
-        return from_starts(instance, document["starts"])
+    if has_starts(document):
+        return Schedule.from_starts(instance, document["starts"])
     if not isinstance(document, dict) or not isinstance(document.get("segments"), list):
         raise InputError("not a schedule", file=path, legal=f'"segments" as in {FORMAT}, or "starts" by job id')
     with tempfile.TemporaryDirectory() as folder:
@@ -374,34 +391,3 @@ def _filled(document: dict[str, Any], instance: Instance) -> dict[str, Any]:
     except OverflowError as error:
         raise InputError(f"invalid: {error}", field="segments", legal="times in seconds") from None
     return {"format": FORMAT, "instance": instance.digest, **document, "segments": segments}
-
-
-def from_starts(instance: Instance, starts: Mapping[str, Any]) -> Schedule:
-    """Return the non-preemptive schedule that starts every job at its time, and choose the GPUs.
-
-    Parameters
-    ----------
-    instance
-        The instance.
-    starts
-        Start of every job by id, in seconds.
-
-    Raises
-    ------
-    InputError
-        If a job has no start or is unknown, or there are not enough GPUs.
-    """
-    wrong = sorted(set(map(str, starts)) ^ set(instance.ids))
-    if wrong:
-        what = "no such job" if wrong[0] in map(str, starts) else "a job without a start"
-        raise InputError(what, field="starts", value=wrong[0], legal="every job of the instance, once")
-    by_id = {str(job): start for job, start in starts.items()}
-    for job, start in by_id.items():
-        if isinstance(start, bool | np.bool_ | str | bytes):  # float() would take them
-            raise InputError("not a number", field=f"starts: {job}", value=start, legal="seconds")
-    try:
-        return Schedule.from_starts(instance, np.array([float(by_id[job]) for job in instance.ids]))
-    except InputError:
-        raise
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"invalid: {error}", field="starts", legal="seconds, a number for each job") from None

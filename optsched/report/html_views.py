@@ -1,14 +1,12 @@
-"""HTML views for notebooks, and the page of an attack.
+"""HTML views for notebooks.
 
 A view shows a line of facts, a table, and a Gantt chart if it is small. It is plain HTML without scripts or styles; names
-are escaped, and charts are PNG inside the fragment. The page of an attack shows the ratio, the jobs, the schedules, and the
-instance file itself.
+are escaped, and charts are PNG inside the fragment.
 """
 
 from __future__ import annotations
 
 import base64
-import json
 from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
@@ -168,8 +166,8 @@ def attack_view(found: Attack) -> str:
     return f"{head}{table}<ul>{said}</ul>"
 
 
-def picture(schedule: Schedule) -> str:
-    """Return a Gantt chart as an HTML image; empty for a large schedule or jobs with tasks (`optsched.plot.tasks`).
+def is_small(schedule: Schedule) -> bool:
+    """Return True if a schedule of whole jobs is small enough for a Gantt chart.
 
     Parameters
     ----------
@@ -178,7 +176,18 @@ def picture(schedule: Schedule) -> str:
     """
     instance = schedule.instance
     small = instance.n <= DRAWN_JOBS and instance.cluster.gpus <= DRAWN_GPUS and 0 < len(schedule) <= DRAWN_SEGMENTS
-    if not (small and usual_class(instance).whole):
+    return small and usual_class(instance).whole
+
+
+def picture(schedule: Schedule) -> str:
+    """Return a Gantt chart as an HTML image; empty for a large schedule or jobs with tasks (`optsched.plot.tasks`).
+
+    Parameters
+    ----------
+    schedule
+        The schedule.
+    """
+    if not is_small(schedule):
         return ""
     from optsched.plot.canvas import png_of  # and with it matplotlib
     from optsched.plot.gantt import gantt
@@ -207,33 +216,3 @@ def _cell(value: Any) -> str:
 
 def _value(value: Any) -> str:
     return number(float(Fraction(value))) if isinstance(value, int | float | Fraction | str) else str(value)
-
-
-_STYLE = (
-    "body{font-family:sans-serif;max-width:60em;margin:2em auto;padding:0 1em}"
-    "table{border-collapse:collapse}th,td{border:1px solid #999;padding:.2em .6em;text-align:right}"
-    "img{max-width:100%}pre{overflow:auto}"
-)
-
-
-def attack_page(found: Attack, schedules: Iterable[tuple[str, Schedule]]) -> str:
-    """Return an HTML document without scripts that shows the result of an attack and how to repeat it.
-
-    Parameters
-    ----------
-    found
-        The result of the attack.
-    schedules
-        (caption, schedule) of the schedules to draw.
-    """
-    drawn = [(caption, picture(schedule)) for caption, schedule in schedules]
-    shown = "".join(f"<h2>{escaped(caption)}</h2>{drawing}" for caption, drawing in drawn if drawing)
-    name = f"{found.instance.name}.json"
-    again = f"optsched ratio {name} -p {found.policy} --objective {found.confirmed.objective}"
-    file = json.dumps(found.instance.to_json(), indent=1)
-    how = f"Save this file as <code>{escaped(name)}</code> and run <code>{escaped(again)}</code>:"
-    replay = f"<h2>Repeat it</h2><p>{how}</p>"
-    body = f"{attack_view(found)}{shown}{replay}<pre>{escaped(file)}</pre>"
-    title = escaped(f"The worst instance found for {found.policy}")
-    head = f'<meta charset="utf-8"><title>{title}</title><style>{_STYLE}</style>'
-    return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>\n{body}\n</body></html>\n'

@@ -110,7 +110,7 @@ def make_folder(folder: str | os.PathLike[str], written: re.Pattern[str] | None 
     if place.suffix.lower() in FILE_SUFFIXES and not place.is_dir():
         message = f"-o takes a folder here, and this is the name of a {place.suffix} file"
         raise InputError(
-            message, file=place, legal="a folder; optsched plot draws pictures and pages from the files in it"
+            message, file=place, legal="a folder; optsched plot draws pictures, pages and traces from the files in it"
         )
     if written is not None and place.is_dir():
         for source in sorted(sources()):

@@ -17,3 +17,6 @@ class Knowledge(StrEnum):
     PREDICTED = "predicted"
     USER_LIMITS = "user-limits"
     NON_CLAIRVOYANT = "non-clairvoyant"
+
+
+NOT_STATED = "not stated"  # the knowledge of whoever made a schedule that no policy of optsched made

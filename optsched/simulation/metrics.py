@@ -1,4 +1,4 @@
-"""Metrics of a schedule (JCT, queueing, makespan, utilisation, finish-time fairness, GPU-hours) and its tables.
+"""Metrics of a schedule (JCT, queueing, slowdown, makespan, utilisation, fairness, GPU-hours) and its tables.
 
 C_j completion, r_j arrival, g_j gang, G all GPUs; times in seconds. Sums and means are over finished jobs. Moments
 (arrival, start, end) are on the log's clock. Lengths of time are differences of times from the first arrival
@@ -14,6 +14,7 @@ import numpy.typing as npt
 import polars as pl
 
 from optsched.problem.arrays import Floats
+from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, node_first
 from optsched.problem.table import Table
 from optsched.speeds.duration import segment_paces, solo_times
@@ -23,6 +24,8 @@ FAIR = 1e-12  # a fairness that differs from 1 by rounding alone is 1
 
 # None where no job finished
 OF_FINISHED = ("mean_jct", "p50_jct", "p95_jct", "p99_jct", "mean_queueing", "max_ftf", "mean_ftf", "max_flow_time")
+OF_FINISHED += ("mean_bsld", "p95_bsld")
+SHORT = 10.0  # seconds: a shorter job counts as one of this length in its bounded slowdown
 
 
 def metrics(schedule: Schedule) -> dict[str, Any]:
@@ -40,7 +43,7 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
     JCT = C - r; queueing = time arrived and not running (in any copy). Utilization = busy GPU-s / (G x T), where busy
     is work done and T the time from the first arrival to the last completion. ``gpu_hours``: busy, overhead (held
     without progress: restarts, and the cost of contention for the network), idle (G x T less both) and waiting (gang x
-    queueing).
+    queueing). ``mean_bsld`` and ``p95_bsld``: bounded slowdown (`bounded_slowdowns`).
 
     Complexity O((n + S) log n).
     """
@@ -60,6 +63,7 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
     fairness = finish_time_fairness(schedule)
     p50, p95, p99 = np.percentile(jct, [50, 95, 99]).tolist() if jct.size else (0.0, 0.0, 0.0)
     weight = instance.weight[done]
+    slowdown = bounded_slowdowns(instance, schedule.completion)[done]
     values = {
         "mean_jct": mean_of(jct),
         "p50_jct": p50,
@@ -71,6 +75,8 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
         "total_flow_time": float(jct.sum()),
         "max_flow_time": float(jct.max(initial=0.0)),
         "mean_queueing": mean_of(queueing),
+        "mean_bsld": mean_of(slowdown),
+        "p95_bsld": float(np.percentile(slowdown, 95)) if slowdown.size else 0.0,
         "utilization": busy / total if total > 0 else 0.0,
         "max_ftf": float(fairness.max()) if fairness.size else 0.0,
         "mean_ftf": mean_of(fairness),
@@ -85,6 +91,19 @@ def metrics(schedule: Schedule) -> dict[str, Any]:
         "jobs": instance.n,
     }
     return values if done.any() else {**values, **dict.fromkeys(OF_FINISHED)}
+
+
+def bounded_slowdowns(instance: Instance, completion: Floats) -> Floats:
+    """Return the bounded slowdown of every job, f64[n]: max(1, (C - r) / max(p, 10 s)).
+
+    Parameters
+    ----------
+    instance
+        Jobs; p is the time of a job alone on the best placement (`optsched.speeds.duration.solo_times`).
+    completion
+        Completion times in seconds, f64[n]; nan for a job that did not finish.
+    """
+    return np.maximum(1.0, (completion - instance.arrival) / np.maximum(solo_times(instance).seconds, SHORT))
 
 
 def without_overhead(schedule: Schedule, busy: float, waiting: float) -> dict[str, Any]:

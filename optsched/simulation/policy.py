@@ -519,6 +519,15 @@ class View(Protocol):
             The policy declares to be non-clairvoyant.
         """
 
+    def user(self, job: int) -> str | None:
+        """Return the user of a job; None if the instance does not say.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
+
     def attained(self, job: int) -> float:
         """Return the GPU-seconds that a job has held so far.
 

@@ -38,7 +38,7 @@ class Run:
     policy
         Name of the policy.
     knowledge
-        What the policy could ask.
+        What the policy could ask; ``NOT_STATED`` if no policy of optsched made the schedule.
     preemptive
         Whether the schedule, or the policy's rule, is preemptive.
     events
@@ -57,7 +57,7 @@ class Run:
 
     schedule: Schedule
     policy: str
-    knowledge: Knowledge
+    knowledge: Knowledge | str
     preemptive: bool
     events: int
     preemptions: int

@@ -158,6 +158,10 @@ class EngineView(View):
         return type_speeds(self._instance)
 
     @cached_property
+    def _users(self) -> list[str | None]:
+        return self._instance.table["user"].to_list()
+
+    @cached_property
     def node_kind(self) -> Ints:
         cluster = self._instance.cluster
         kinds = np.column_stack([cluster.node_type, cluster.node_memory])
@@ -465,6 +469,16 @@ class EngineView(View):
         if self._knowledge is Knowledge.NON_CLAIRVOYANT:
             raise KnowledgeError(f"a {self._knowledge} policy asked for the walltime of a job")
         return float(self._instance.walltime[self._arrived(job)])
+
+    def user(self, job: int) -> str | None:
+        """Return the user of a job; None if the instance does not say.
+
+        Parameters
+        ----------
+        job
+            Index of a job that has arrived.
+        """
+        return self._users[self._arrived(job)]
 
     def attained(self, job: int) -> float:
         """Return the GPU-seconds that a job has held so far.

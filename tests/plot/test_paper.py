@@ -112,7 +112,7 @@ def texts(figure: Figure) -> list[Text]:
 @pytest.mark.parametrize(("width", "inches"), [("column", 3.33), ("page", 7.0)])
 def test_every_picture_has_the_width_of_a_paper_readable_and_nothing_cut(width: str, inches: float) -> None:
     pictures = drawn(width)
-    assert set(pictures) == set(osd.plot.__all__) - {"interactive", "plot_file", "save", "sliders"}
+    assert set(pictures) == set(osd.plot.__all__) - {"interactive", "plot_file", "save", "save_trace", "sliders"}
     for name, picture in pictures.items():
         figure: Figure = picture.get_figure(root=True) if isinstance(picture, Axes) else picture
         assert figure.get_figwidth() == inches, name

@@ -39,6 +39,7 @@ TELLING = {
     "setf": ":quantum=2",
     "sjf-bsbf": ":consolidated=false,joint=false,by=pair,outlook=0,interval=2",
     "sjf-ffs": ":width=true",
+    "slurm": ":interval=2,first=1,resolution=0,depth=1,age=1000,size=100,fair=1000,max_age=60,half_life=60",
     "srsf": ":k=2,service_includes_comm=true",
     "srtf": ":restart=3",
     "srtf-gpu": ":restart=1",
@@ -111,7 +112,7 @@ def asked(name: str, spec: str) -> bool:
         name == "unit"
     ):  # are parameters of the policy a number of seconds, so that another unit makes it another policy?
         seconds = ("restart" if subject(spec).level is WHOLE else "interval") in spec or spec == "unified"
-        return not (seconds or policy.name in ("setf", "tiresias") or getattr(policy, "round", 0))
+        return not (seconds or policy.name in ("setf", "slurm", "tiresias") or getattr(policy, "round", 0))
     # a round makes ties of arrivals that are none; random draws follow the starts; a list is an order
     unordered = spec.startswith("list") or "random" in spec or "round" in spec or subject(spec).level is not WHOLE
     return name != "order" or not unordered

@@ -11,7 +11,7 @@ import pytest
 from examples import examples
 from hypothesis import given, settings, strategies as st
 
-from optsched.models import gavel_finish_time, gavel_makespan, gavel_max_min
+from optsched.models import gavel_finish_time, gavel_makespan, gavel_max_min, gavel_max_sum
 from optsched.models.gavel_allocation import ActiveJobs, AllocationProblem, isolated_share, level_rates
 from optsched.policies.gavel_allocations import ALLOCATIONS, Setting
 from optsched.policies.gavel_allocations.analytic_centre import centred
@@ -74,6 +74,15 @@ def test_max_min_fairness_is_that_of_the_formulation(seed: int) -> None:
     for name, seen in (("max_min_fairness_perf", jobs), ("max_min_fairness", jobs.agnostic())):
         best = optimum(gavel_max_min.build(AllocationProblem(seen, setting.capacity)))
         assert levels(seen, setting, allocate(name, jobs, setting)).min() == pytest.approx(best, rel=NEAR)
+
+
+@settings(max_examples=examples(20))
+@given(SEEDS)
+def test_the_sum_of_throughputs_is_that_of_the_formulation(seed: int) -> None:
+    jobs, setting = random_jobs(seed)
+    best = optimum(gavel_max_sum.build(AllocationProblem(jobs, setting.capacity)))
+    share = allocate("max_sum_throughput_perf", jobs, setting)
+    assert (jobs.rate * share).sum() == pytest.approx(best, rel=NEAR)
 
 
 @settings(max_examples=examples(20))

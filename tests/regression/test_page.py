@@ -10,6 +10,10 @@ import yaml
 from pages.page import ROOT, Page
 from pages.player import HERE
 
+from optsched.check.properties import PROPERTIES
+from optsched.regression.guarded_subject import guarded_subject
+from optsched.regression.schedule_guard import guarded_schedules
+
 pytestmark = pytest.mark.release
 
 PAGE = Page(ROOT / "docs" / "guarded-ratios.md")
@@ -24,7 +28,7 @@ def test_its_project_does_what_it_says(bare: Callable[..., pytest.RunResult], py
     for block in PAGE.blocks:
         for here in HERE.finditer(block.text):
             (pytester.path / here[1]).write_text(here[3])
-    bare("--ratio-update").assert_outcomes(passed=4)
+    bare("--ratio-update").assert_outcomes(passed=6)
     result = bare("test_ratios.py")
     result.assert_outcomes(passed=2)
     for line in shown("policy"):
@@ -35,6 +39,15 @@ def test_its_project_does_what_it_says(bare: Callable[..., pytest.RunResult], py
     printed = [line.removeprefix("E").strip() for line in result.outlines]
     for line in shown("AssertionError"):
         assert line in printed
+
+
+def test_its_example_of_a_broken_property_is_what_is_said() -> None:
+    (line,) = shown("fifo:skip=true on known-schedules")
+    with pytest.raises(AssertionError) as failed:
+        guarded_schedules(guarded_subject("fifo:skip=true"), "known-schedules").hold("head-not-delayed")
+    assert str(failed.value).splitlines()[0] == line
+    named = re.findall(r"^\| `([a-z-]+)` \|", PAGE.text, re.MULTILINE)
+    assert sorted(named) == PROPERTIES.names()
 
 
 def test_its_workflow_calls_the_action() -> None:

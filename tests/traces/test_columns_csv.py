@@ -66,7 +66,6 @@ def test_unix_seconds_count_from_the_earliest_job_and_milliseconds_are_refused(r
 
 
 UNREAD = (
-    "2026/03/02 09:00",
     "03/02/2026 9:00 AM",
     "2026-03-02 09:00:00 UTC",
     "02.03.2026 09:00",
@@ -98,6 +97,8 @@ def test_what_is_neither_a_number_nor_like_a_date_hears_of_both(read: Reader) ->
         RowErrors, match=r"submitted = 'soon': invalid .expected: seconds >= 0, or Unix seconds, or a date"
     ):
         read("csv", "submitted,wanted,seconds\nsoon,1,30\n", columns=NAMED)
+    with pytest.raises(RowErrors, match=r"submitted = 'soon': invalid .expected: a date-time such as"):
+        read("csv", "submitted,wanted,seconds\n2026-03-02,1,30\nsoon,1,30\n2026-03-03,1,30\n", columns=NAMED)
 
 
 def test_all_optional_fields(read: Reader) -> None:
@@ -155,9 +156,70 @@ def test_a_memory_that_too_few_gpus_have_is_a_bad_row(read: Reader) -> None:
     assert kept.ids == ("1", "2")
 
 
-def test_a_duration_with_days_is_no_number_of_seconds(read: Reader) -> None:
-    with pytest.raises(RowErrors, match=r"seconds = '1-02:00:00': .*expected: a finite number of seconds > 0"):
-        read("csv", "submitted,wanted,seconds\n0,1,1-02:00:00\n", columns=NAMED)
+def test_durations_and_walltimes_as_people_write_them(read: Reader) -> None:
+    text = "submitted,wanted,seconds,limit\n0,1,1-00:00:30,1-12:00:00\n0,1,00:10:00,90m\n0,1,1h30m,\n"
+    found = read("csv", text, columns={**NAMED, "walltime": "limit"}).table
+    assert found["duration"].to_list() == [86430, 600, 5400]
+    assert found["walltime"].to_list() == [129600, 5400, None]
+    for bad in ("1:99:00", "-5", "0", "nan", "soon"):
+        with pytest.raises(
+            RowErrors, match=rf"seconds = '{bad}': .*expected: a finite number of seconds > 0, or HH:MM:SS"
+        ):
+            read("csv", f"submitted,wanted,seconds\n0,1,{bad}\n", columns=NAMED)
+        with pytest.raises(RowErrors, match=rf"limit = '{bad}'"):
+            read("csv", f"submitted,wanted,seconds,limit\n0,1,9,{bad}\n", columns={**NAMED, "walltime": "limit"})
+
+
+def test_dates_with_the_year_first_may_have_slashes(read: Reader) -> None:
+    text = "submitted,wanted,seconds\n2026/03/02 09:00:30,1,60\n2026/03/02T09:00,1,30\n"
+    assert read("csv", text, columns=NAMED).table["arrival"].to_list() == [30, 0]
+
+
+RAN = "id,arrival,gpus,start,end,duration,status,user\n"
+TIMES = {name: name for name in ("id", "arrival", "gpus", "start", "end", "status", "user")}
+
+
+def test_start_and_end_say_what_ran_and_how_long(read: Reader) -> None:
+    day = "2026/03/02 09"
+    text = (
+        RAN
+        + f"100_1,{day}:00:00,4,{day}:00:10,{day}:01:10,70,FAILED,ada\nb,{day}:00:05,2,{day}:00:20,{day}:00:50,31,,\n"
+    )
+    text += f"c,{day}:00:01,9,,{day}:00:09,,CANCELLED,bob\nd,{day}:00:01,9,{day}:00:08,,,RUNNING,bob\n"
+    text += f"e,{day}:00:02,9,{day}:00:08,{day}:00:08,0,FAILED,bob\n"
+    found = read("csv", text, columns={**TIMES, "duration": "duration"}, cluster=None)
+    assert found.table.select("id", "arrival", "duration", "status", "ran").rows() == [
+        ("100_1", 0, 60, "FAILED", [[10, 70]]),
+        ("b", 5, 30, None, [[20, 50]]),
+    ]
+    assert found.cluster == Cluster.parse("1x6")
+    parameters = found.recipe["parameters"]
+    assert parameters["left_out"] == {"never ran": 1, "not ended": 1, "ran for 0 s": 1}
+    assert parameters["said"][0] == (
+        "1 of 2 rows state another duration than end - start, the first in row 2: 70 s, not 60 s; end - start is used"
+    )
+    assert read("csv", text, columns=TIMES).table["duration"].to_list() == [60, 30]
+
+
+def test_a_start_with_a_duration_needs_no_end(read: Reader) -> None:
+    columns = {name: name for name in ("arrival", "gpus", "start", "duration")}
+    assert read("csv", RAN + "a,0,1,5,,10,,\n", columns=columns).table["ran"].to_list() == [[[5, 15]]]
+    with pytest.raises(RowErrors, match="row 3, duration = '': missing"):
+        read("csv", RAN + "a,0,1,5,,10,,\nb,0,1,5,,,,\n", columns=columns)
+
+
+def test_starts_and_ends_that_cannot_be(read: Reader) -> None:
+    with pytest.raises(RowErrors, match=r"end = '4': before the start .expected: a time from 5 on"):
+        read("csv", RAN + "a,0,1,5,4,,,\n", columns=TIMES)
+    unix = 1_700_000_000
+    with pytest.raises(RowErrors, match=r"start = '0': on another clock .*empty: none"):
+        read("csv", RAN + f"a,{unix},1,0,{unix + 9},,,\n", columns=TIMES)
+    with pytest.raises(RowErrors, match=r"start = '5': .*a date-time"):
+        read("csv", RAN + "a,2026-03-02,1,5,2026-03-03,,,\n", columns=TIMES)
+    with pytest.raises(
+        InputError, match=r"which column is end.*--columns arrival=arrival,gpus=gpus,start=start,end=end"
+    ):
+        read("csv", RAN, columns={"arrival": "arrival", "gpus": "gpus", "start": "start"})
 
 
 def test_a_bad_row_does_not_own_its_id(read: Reader) -> None:

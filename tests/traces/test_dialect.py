@@ -195,7 +195,7 @@ def test_every_dialect_looks_at_its_clock(read: Reader, tmp_path: Path) -> None:
 
 def test_due_dates_are_on_the_clock_of_the_arrivals(read: Reader) -> None:
     for due in (0, 2147483647, 9_000_000_000):
-        with pytest.raises(RowErrors, match=rf"row 2, due = '{due}': on another clock .*; empty: no due date"):
+        with pytest.raises(RowErrors, match=rf"row 2, due = '{due}': on another clock .*; empty: none"):
             read("csv", csv_log(UNIX, UNIX + 9, due=due))
     with pytest.raises(RowErrors, match="due = '9999-12-31': on another clock"):
         read("csv", csv_log("2026-03-02", due="9999-12-31"))
@@ -228,9 +228,7 @@ SWF = "; Version: 2.2\n;\tUnixStartTime: 843000000\n;\n" + SWF_ROW
 )
 @pytest.mark.parametrize("dialect", ["csv", "tiresias", "gavel"])
 def test_the_standard_workload_format_is_called_by_its_name(read: Reader, dialect: str, text: str) -> None:
-    with one_line(
-        "log.csv: this looks like the Standard Workload Format (SWF)", "of its 18 columns 1 is id, 2 arrival"
-    ):
+    with one_line("log.csv: this looks like the Standard Workload Format (SWF) (expected: swf:"):
         read(dialect, text)
 
 

@@ -15,7 +15,7 @@ from optsched.io.traces.dialect import (
     TraceRead,
     TraceRequest,
     finish,
-    guessed_cluster,
+    gpus_in_use,
     reading_notes,
 )
 from optsched.io.traces.rows import Rows, pieces_of, seconds_of_durations
@@ -75,7 +75,7 @@ def test_options_that_a_dialect_does_not_take(log: Path) -> None:
 
 def test_the_guess_counts_what_ends_and_starts_at_one_instant_once() -> None:
     ran = pieces_of(pl.Series([0.0, 10.0, 10.0]), pl.Series([10.0, 20.0, 10.0]), pl.Series([3, 2, 9]))
-    assert guessed_cluster(pl.DataFrame({"gpus": [3, 2, 1], "ran": ran})) == Cluster.parse("1x3")
+    assert gpus_in_use(pl.DataFrame({"gpus": [3, 2, 1], "ran": ran})) == 3
 
 
 def test_durations() -> None:

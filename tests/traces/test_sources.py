@@ -112,6 +112,11 @@ def test_every_way_to_misname_a_source(folder: Path) -> None:
     (folder / "log.csv").write_text(PHILLY)
     (folder / "own.csv").write_text("Submit Time;run_seconds;state\n0;1;ok\n")
     (folder / "notes.txt").write_text("nothing of this is a table\n")
+    (folder / "ran.csv").write_text("Submitted At,GPUs,start_time,end_time,Elapsed,State\n0,1,0,9,9,x\n")
+    (folder / "log.swf").write_text("; MaxProcs: 8\n" + "1 0 5 9 4 -1 -1 -1 -1 -1 1 7 -1 -1 3 -1 -1 -1\n")
+    (folder / "classic.json").write_text('[{"id": "C", "problem": "1|r_j|sumC", "machines": 1, "p": [1]}]')
+    (folder / "jobs.trace").write_text("LM\tpython3 main.py\t--steps\t7\t0\t1\n")
+    (folder / "wt.txt").write_text(f"{' 12' * 20}\n" * 6)
     cases = [
         ("", "which source"),
         ("single-08-1", r"'single-08-1': neither a file nor the name.*did you mean single-08-0"),
@@ -123,6 +128,14 @@ def test_every_way_to_misname_a_source(folder: Path) -> None:
         ("none.parquet", r"none\.parquet: no such file"),
         (f"{folder}/log.csv", r"named with its dialect \(expected: philly:.*log\.csv --cluster NODESxGPUS\)"),
         (f"{folder}/own.csv", r"csv:.*own\.csv --columns arrival=Submit Time,gpus=...,duration=run_seconds --cluster"),
+        (
+            f"{folder}/ran.csv",
+            r"csv:.*csv --columns arrival=Submitted At,gpus=GPUs,start=start_time,end=end_time,status=State\)",
+        ),
+        (f"{folder}/log.swf", r"named with its dialect \(expected: swf:.*/log\.swf\)"),
+        (f"{folder}/classic.json", r"named with its dialect \(expected: classic:.*/classic\.json#ID\)"),
+        (f"{folder}/jobs.trace", r"expected: gavel:.*/jobs\.trace --cluster NODESxGPUS\)"),
+        (f"{folder}/wt.txt", r"expected: orlib-wt:.*/wt\.txt#k\[,n=jobs\]\)"),
         (f"{folder}/notes.txt", r"not an instance file.*DIALECT:.*philly"),
         (str(folder), "this is a folder"),
     ]
@@ -131,6 +144,8 @@ def test_every_way_to_misname_a_source(folder: Path) -> None:
             load(source)
     with pytest.raises(InputError, match=r"columns.*csv:PATH"):
         load("single-08-0", columns={"arrival": "x"})
+    with one_line("walltimes = 'cut': a choice for logs alone"):
+        load("single-08-0", walltimes="cut")
 
 
 def test_a_shipped_instance(folder: Path) -> None:

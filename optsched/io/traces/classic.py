@@ -28,6 +28,7 @@ job's position as row.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from optsched.errors import InputError, check_legal
@@ -47,7 +48,19 @@ OBJECTIVES = {
 _JOB_FIELDS = ("p", "r", "w", "d", "size")
 
 
-@dialect("classic", fragment="ID of the instance", brings_cluster=True)
+def recognises(lines: Sequence[str]) -> bool:
+    """Return True if the first lines of a file are those of a list of such instances.
+
+    Parameters
+    ----------
+    lines
+        The first lines.
+    """
+    text = "".join(lines)
+    return text.startswith("[") and '"problem"' in text and '"machines"' in text
+
+
+@dialect("classic", fragment="ID of the instance", brings_cluster=True, recognises=recognises)
 def read(request: TraceRequest) -> TraceRead:
     """Classical instances with proven optima: a JSON list; #ID says which.
 

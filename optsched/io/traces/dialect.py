@@ -7,7 +7,7 @@ which checks the gangs against the cluster, cuts to the first jobs and records w
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +18,7 @@ import polars as pl
 from optsched.errors import InputError, check_legal
 from optsched.io.traces.one_clock import OneClock, are_unix_seconds
 from optsched.io.traces.rows import Rows
+from optsched.io.traces.walltimes import CUT, KEEP, apply_walltimes
 from optsched.problem.arrays import is_whole
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
@@ -26,6 +27,7 @@ from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import Registry
 
+COMPRESSED = (".gz", ".zst")
 CLUSTER_LEGAL = "--cluster NODESxGPUS[:TYPE][+...], e.g. 8x8"
 
 
@@ -52,6 +54,8 @@ class TraceRequest:
     release
         When a job arrives, for dialects that take it: ``submit`` (its submission) or ``eligible`` (when it could start:
         after its dependencies, holds and limits).
+    walltimes
+        ``keep``: a run that is longer than the walltime of its job is kept. ``cut``: it ends at the walltime.
     dialect
         Name of the dialect; `Dialect.read` sets it.
     """
@@ -64,7 +68,14 @@ class TraceRequest:
     limit: int | None = None
     unit: str = "gpu"
     release: str = "submit"
+    walltimes: str = KEEP
     dialect: str = ""
+
+    @property
+    def stem(self) -> str:
+        """Name of the file without its suffix, and without that of a compression."""
+        stem = Path(self.path.stem)
+        return stem.stem if self.path.suffix.lower() in COMPRESSED else stem.name
 
     def no_instance(self, field: str, legal: str) -> InputError:
         """Return the error for a fragment that names no instance of a file with many.
@@ -148,7 +159,9 @@ def not_modelled(instance: Instance) -> list[str]:
 
 
 Reader = Callable[[TraceRequest], TraceRead]
-OPTIONS = {"unit": ("gpu", "cpu", "node"), "release": ("submit", "eligible")}  # legal values, the default first
+Recogniser = Callable[[Sequence[str]], bool]
+# legal values, the default first; every dialect takes `walltimes`
+OPTIONS = {"unit": ("gpu", "cpu", "node"), "release": ("submit", "eligible"), "walltimes": (KEEP, CUT)}
 
 
 @dataclass(frozen=True)
@@ -158,7 +171,9 @@ class Dialect:
     ``header`` has the columns that a file of this dialect must have (empty: no header), ``fragment`` the meaning
     of ``#...`` (empty: none), ``brings_cluster`` whether the source names the cluster of its jobs, ``takes_columns``
     whether the user names the columns, ``guesses_cluster`` whether the most GPUs in use at once serve as the cluster if
-    none is named, ``takes`` which of the options ``unit`` and ``release`` it takes.
+    none is named, ``counts`` what the gang of a job counts, in the plural, ``takes`` which of the options ``unit`` and
+    ``release`` it takes, ``recognises`` a function that returns True for the first lines of a file of this dialect (None:
+    its header is looked for).
     """
 
     name: str
@@ -169,7 +184,9 @@ class Dialect:
     brings_cluster: bool = False
     takes_columns: bool = False
     guesses_cluster: bool = False
+    counts: str = "GPUs"
     takes: tuple[str, ...] = ()
+    recognises: Recogniser | None = None
 
     def read(self, path: str | os.PathLike[str], **asked: Any) -> TraceRead:
         """Read a file.
@@ -198,7 +215,7 @@ class Dialect:
         for name, legal in OPTIONS.items():
             value = getattr(request, name)
             check_legal(value in legal, name, value, ", ".join(legal))
-            if value != legal[0] and name not in self.takes:
+            if value != legal[0] and name not in (*self.takes, "walltimes"):
                 takers = [other for other, dialect in DIALECTS.items() if name in dialect.takes]
                 raise InputError(
                     f"dialect {self.name} has no such choice", field=name, legal=f"with {', '.join(takers)}:"
@@ -278,6 +295,7 @@ def finish(
     *,
     fields: Mapping[str, str] | None = None,
     from_earliest: tuple[str, ...] = (),
+    times: Mapping[str, pl.Series] | None = None,
     notes: Mapping[str, Any] | None = None,
     cluster: Cluster | None = None,
     objective: str | None = None,
@@ -297,6 +315,8 @@ def finish(
         Column of the file of each field, for the report, where the series has neither its name nor the field's.
     from_earliest
         Time columns that are counted from the earliest arrival of the legal rows.
+    times
+        Further times in seconds, by their column in the file, that must be on the clock of the arrivals; null is legal.
     notes
         Further data with which the instance can be derived again; they go into its recipe.
     cluster
@@ -318,7 +338,9 @@ def finish(
     columns.setdefault("arrival", pl.Series([0.0]).new_from_index(0, rows.count))
     named = {name: each.name if each.name in rows.columns else name for name, each in jobs.items()} | dict(fields or {})
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()])
-    _require_one_clock(rows, columns, named, absolute=bool(from_earliest))
+    checked = {named["due"]: columns["due"]} if named.get("due") in rows.columns else {}
+    clock = (columns["arrival"], named.get("arrival", "arrival"), {**checked, **(times or {})})
+    _require_one_clock(rows, *clock, absolute=bool(from_earliest))
     for name, wrong, limit, message in RULES:  # rules for one field alone; names are checked at the end
         of_file = name != "id" and named.get(name) in rows.columns
         if of_file and set(wrong.meta.root_names()) == {name}:
@@ -347,11 +369,15 @@ def finish(
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()]).filter(kept)
     if from_earliest and "ran" in table.columns:
         table = table.with_columns(pieces_earlier(first))
-    if where is None and DIALECTS.get(request.dialect).guesses_cluster:
-        where = cluster = guessed_cluster(table)
-        if where is not None:
-            peak = f"{where.gpus} {request.unit.upper()}s" if request.unit != "node" else f"{where.gpus} nodes"
-            rows.say(f"the cluster is guessed: {peak} were in use at once; state yours with --cluster")
+    table = apply_walltimes(rows, table, request.walltimes)
+    used, format_read = gpus_in_use(table), DIALECTS.get(request.dialect)
+    if used is not None:
+        counts = {"cpu": "CPUs", "node": "nodes"}.get(request.unit, format_read.counts)
+        if where is None and format_read.guesses_cluster:
+            where = cluster = Cluster.parse(f"1x{used}")
+            rows.say(f"the cluster is guessed: {used} {counts} were in use at once; state yours with --cluster")
+        elif where is not None and used > where.gpus and request.unit != "node":
+            rows.say(f"up to {used} {counts} were in use at once, more than the {where.gpus} of the cluster")
     # rows that are invalid, and gangs too wide for the cluster given before the last job kept
     passed = (arrival <= arrival.filter(kept).max()) if bool((rows.good & ~kept).any()) else every
     skipped = int((~legal & ~rows.absent).sum()) + int((legal & ~rows.good & passed.fill_null(True)).sum())
@@ -366,7 +392,7 @@ def finish(
     untouched = table.height == rows.count and where == cluster
     return TraceRead(
         table=table,
-        name=request.path.stem + (f"#{request.fragment}" if request.fragment else ""),
+        name=request.stem + (f"#{request.fragment}" if request.fragment else ""),
         skipped_rows=skipped,
         cluster=where,
         objective=objective,
@@ -375,8 +401,8 @@ def finish(
     )
 
 
-def guessed_cluster(table: pl.DataFrame) -> Cluster | None:
-    """Return one node with as many GPUs as the pieces that ran held at once; None if no job says when it ran.
+def gpus_in_use(table: pl.DataFrame) -> int | None:
+    """Return how many GPUs the pieces that ran held at most at once, and at least the widest gang; None without pieces.
 
     Parameters
     ----------
@@ -393,23 +419,22 @@ def guessed_cluster(table: pl.DataFrame) -> Cluster | None:
     ends = pieces.select(pl.col("end").alias("at"), change=-pl.col("held"))
     changes = pl.concat([pieces.select(at="start", change="held"), ends]).group_by("at").agg(pl.col("change").sum())
     in_use = changes.sort("at")["change"].cum_sum().to_numpy()
-    most = max(int(in_use.max(initial=1)), int(table["gpus"].to_numpy().max(initial=1)))
-    return Cluster.parse(f"1x{most}")
+    return max(int(in_use.max(initial=1)), int(table["gpus"].to_numpy().max(initial=1)))
 
 
-def _require_one_clock(rows: Rows, jobs: Mapping[str, pl.Series], named: Mapping[str, str], *, absolute: bool) -> None:
-    """Reject rows whose arrival is not on the clock of most arrivals, and rows whose due date in the file is not."""
-    arrival = jobs["arrival"].cast(pl.Float64)
+def _require_one_clock(
+    rows: Rows, arrival: pl.Series, column: str, others: Mapping[str, pl.Series], *, absolute: bool
+) -> None:
+    """Reject rows whose arrival is not on the clock of most arrivals, and rows of which another time is not on it."""
+    arrival = arrival.cast(pl.Float64)
     clock = OneClock.of(arrival, rows.good, absolute=absolute or are_unix_seconds(arrival))
     if clock is None:
         return
-    column = named.get("arrival", "arrival")
     first, last = (rows.place(column, k) for k in (clock.first, clock.last))
     legal = clock.legal(first, last)
     rows.reject(clock.not_on_it(arrival), column, legal, "on another clock")
-    if "due" in jobs and named["due"] in rows.columns:
-        due = jobs["due"].cast(pl.Float64)
-        rows.reject(clock.not_on_it(due), named["due"], f"{legal}; empty: no due date", "on another clock")
+    for name, times in others.items():
+        rows.reject(clock.not_on_it(times.cast(pl.Float64)), name, f"{legal}; empty: none", "on another clock")
 
 
 def _first(arrival: pl.Series, good: pl.Series, limit: int | None) -> pl.Series:

@@ -49,6 +49,7 @@ medium_test}.trace`` (10); of uw-mad-dash/shockwave (MIT, NSDI 2023) the trace o
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 import polars as pl
@@ -70,7 +71,19 @@ VARIANTS = {
 }
 
 
-@dialect("gavel")
+def recognises(lines: Sequence[str]) -> bool:
+    """Return True if the first lines of a file are those of such a trace: a known number of fields, and an option.
+
+    Parameters
+    ----------
+    lines
+        The first lines.
+    """
+    rows = [line.split("\t") for line in lines]
+    return all(len(row) in VARIANTS and any(field.startswith("-") for field in row[2:5]) for row in rows)
+
+
+@dialect("gavel", recognises=recognises)
 def read(request: TraceRequest) -> TraceRead:
     """Gavel: tab-separated without header, 10 columns (today), 6 or 7 (legacy), 9, or 12 (Shockwave).
 

@@ -24,6 +24,7 @@ the first 25 instances in one line a row. Public copies exist that have number 1
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -39,7 +40,19 @@ FIELDS = ("p", "w", "d")
 UNSOLVED = {40: {19}, 50: {11, 12, 14, 19, 36, 44, 66, 87, 88, 111}}
 
 
-@dialect("orlib-wt", fragment="k[,n=jobs], k from 1", brings_cluster=True)
+def recognises(lines: Sequence[str]) -> bool:
+    """Return True if the first lines of a file are those of such a file: 20 numbers a line.
+
+    Parameters
+    ----------
+    lines
+        The first lines.
+    """
+    rows = [line.split() for line in lines[:2]]
+    return len(rows) > 1 and all(len(row) == 20 and all(map(str.isdigit, row)) for row in rows)
+
+
+@dialect("orlib-wt", fragment="k[,n=jobs], k from 1", brings_cluster=True, recognises=recognises)
 def read(request: TraceRequest) -> TraceRead:
     """OR-Library weighted tardiness: n numbers each of p, w, d an instance; #k or #k,n=40.
 

@@ -96,7 +96,7 @@ class Rows:
             for row, text, hint in zip(self.line.filter(wrong), texts, hints, strict=True)
         ]
 
-    def leave_out(self, which: pl.Series, reason: str) -> None:
+    def leave_out(self, which: pl.Series, reason: str, count: int | None = None) -> None:
         """Leave rows out that are legal but are no jobs of the instance, such as jobs that never ran.
 
         They are counted by reason, not as bad rows. Later checks pass over them. A bad row stays bad, and a row that was
@@ -108,13 +108,26 @@ class Rows:
             The rows, bool[rows]; null counts as not.
         reason
             Why, as a phrase that fits behind a number of rows: ``never ran``.
+        count
+            Number of jobs that the rows stand for; None: one each.
         """
         out = which.fill_null(False) & self.good
         if out.any():
-            self.left_out[reason] = self.left_out.get(reason, 0) + int(out.sum())
-            self.absent |= out
-            self.good &= ~out
-            self._read &= ~out
+            self.left_out[reason] = self.left_out.get(reason, 0) + (int(out.sum()) if count is None else count)
+            self.pass_over(out)
+
+    def pass_over(self, which: pl.Series) -> None:
+        """Pass over rows that are parts of the job of another row; they are neither bad nor left out.
+
+        Parameters
+        ----------
+        which
+            The rows, bool[rows]; null counts as not.
+        """
+        out = which.fill_null(False) & self.good
+        self.absent |= out
+        self.good &= ~out
+        self._read &= ~out
 
     def say(self, line: str) -> None:
         """Note a line about how the file was read, which is shown with every result.
@@ -132,19 +145,23 @@ class Rows:
         counts = Counter(f"{problem.field}: {problem.message}" for problem in self._problems)
         return dict(counts.most_common())
 
-    def durations(self, field: str, *, required: bool = True) -> pl.Series:
+    def durations(self, field: str, *, above: float | None = None, required: bool = True) -> pl.Series:
         """Return seconds >= 0 of durations, f64[rows]; forms as in `seconds_of_durations`.
 
         Parameters
         ----------
         field
             Name of the column.
+        above
+            Legal durations are longer than this; None: 0 is legal, too.
         required
             Empty fields are bad.
         """
         text = self.text(field, required=required)
         seconds = seconds_of_durations(text)
-        self.reject(text.is_not_null() & ~(seconds >= 0).fill_null(False), field, DURATIONS_LEGAL)
+        fine = seconds.is_finite() & ((seconds >= 0) if above is None else (seconds > above))
+        legal = DURATIONS_LEGAL if above is None else f"a finite number of seconds > {above:g}, or {CLOCK_FORMS}"
+        self.reject(text.is_not_null() & ~fine.fill_null(False), field, legal)
         return seconds.alias(field)
 
     def place(self, field: str, position: int) -> str:
@@ -310,6 +327,18 @@ class Rows:
         self._names = field, self.text(field)
         return self._names[1]
 
+    def named(self, names: pl.Series) -> pl.Series:
+        """Return names that replace those of `unique` in the check for duplicates.
+
+        Parameters
+        ----------
+        names
+            A name for each row, String[rows].
+        """
+        field, _ = self._names or ("", names)
+        self._names = field, names
+        return names
+
     def reject_duplicates(self) -> None:
         """Reject later rows with a name of `unique` that a good row has.
 
@@ -351,7 +380,8 @@ class Rows:
             raise RowErrors(self.file, sorted(self._problems, key=lambda problem: problem.row), self.count)
 
 
-DURATIONS_LEGAL = "seconds, HH:MM:SS, D-HH:MM:SS, or a number with a unit such as 90m"
+CLOCK_FORMS = "HH:MM:SS, D-HH:MM:SS, or a number with a unit such as 90m"
+DURATIONS_LEGAL = f"seconds, {CLOCK_FORMS}"
 _CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d(?:\.\d+)?)")
 
 
@@ -410,12 +440,15 @@ def pieces_of(start: pl.Series, end: pl.Series, gpus: pl.Series | None = None) -
 def seconds_of_date_times(text: pl.Series) -> pl.Series:
     """Return seconds since 1970, f64; null where the text is no date-time (``YYYY-MM-DD[ T]hh:mm[:ss[.f]][Z|+hh:mm]``).
 
+    ``YYYY/MM/DD`` is read, too: where the year stands first, the month comes next.
+
     Parameters
     ----------
     text
         The texts.
     """
-    frame = text.alias("text").to_frame().with_columns(pl.col("text").str.replace("T", " ", literal=True))
+    plain = pl.col("text").str.replace("T", " ", literal=True).str.replace(r"^(\d{4})/(\d\d)/(\d\d)", "$1-$2-$3")
+    frame = text.alias("text").to_frame().with_columns(plain)
     zone = pl.col("text").str.contains(_ZONED)
     moment = pl.when(zone).then(pl.col("text").str.replace(_ZONE, "")).otherwise(pl.col("text")).str.strip_chars()
     offset = pl.when(zone).then(pl.col("text").str.extract(_ZONE, 1).str.replace("(?i)z", "+0000").str.replace(":", ""))

@@ -1,8 +1,8 @@
 """Text files as tables of strings, with the line number of every row.
 
 Every reader of traces starts here: bytes -> UTF-8 text -> lines -> fields, without a Python loop over rows. Nothing
-is interpreted yet; `optsched.io.traces.rows` does that. Accepted: a UTF-8 byte order mark, CRLF, blank lines and a last
-line without line end.
+is interpreted yet; `optsched.io.traces.rows` does that. Accepted: gzip and Zstandard, a UTF-8 byte order mark, CRLF, blank
+lines and a last line without line end.
 """
 
 from __future__ import annotations
@@ -12,12 +12,13 @@ import hashlib
 import io
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import polars as pl
 
 from optsched.errors import InputError, RowProblem
+from optsched.io.traces.compressed import plain
 from optsched.problem.atomic_files import LONGEST, read_bytes
 
 
@@ -74,7 +75,8 @@ def read_utf8(path: str | os.PathLike[str]) -> tuple[str, str]:
 def read_text(path: str | os.PathLike[str]) -> tuple[str, list[int], str]:
     r"""Return the text of a file with ``\n`` line ends, the line numbers that are not UTF-8, and sha256 of the bytes.
 
-    Bytes that are not UTF-8 become U+FFFD, so that the rest of the file can still be read and checked.
+    A file in gzip or Zstandard is decompressed; the digest is that of the bytes of the file itself. Bytes that are not
+    UTF-8 become U+FFFD, so that the rest of the file can still be read and checked.
 
     Parameters
     ----------
@@ -84,10 +86,11 @@ def read_text(path: str | os.PathLike[str]) -> tuple[str, list[int], str]:
     Raises
     ------
     InputError
-        If the file is missing, cannot be read, is empty, or is not text.
+        If the file is missing, cannot be read or decompressed, is empty, or is not text.
     """
     raw = read_bytes(path, LONGEST)
     digest = hashlib.sha256(raw).hexdigest()
+    raw = plain(raw, path, LONGEST)
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in raw[:65536]:
         raise InputError("this is not a text file in UTF-8", file=path, legal="UTF-8 text")
     raw = raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -167,29 +170,31 @@ def read_text_table(
 
 
 SWF_COLUMNS = 18
-SWF_LEGAL = (
-    "a table with a header; convert it: of its 18 columns 1 is id, 2 arrival, 4 duration, 5 gpus (8 where 5 is -1), 12 "
-    "user, and rows whose duration is not > 0 are left out"
-)
 _SWF_HEADER = re.compile(
     r";\s*(Version|Computer|UnixStartTime|MaxJobs|MaxRecords|MaxNodes|MaxProcs|Installation)\b", re.I
 )
 
 
-def _refuse_swf(path: str | os.PathLike[str], text: str) -> None:
-    """Reject the Standard Workload Format: comments after semicolons, then rows of at least 18 numbers and blanks."""
+def is_swf(lines: Iterable[str]) -> bool:
+    """Return True for the Standard Workload Format: comments after semicolons, then rows of at least 18 numbers and blanks.
+
+    Parameters
+    ----------
+    lines
+        The first lines of a file, or all.
+    """
     comments = False
-    for line in io.StringIO(text):
+    for line in lines:
         fields = line.split(maxsplit=SWF_COLUMNS)
         if fields and not line.startswith(";"):
-            found = len(fields) >= SWF_COLUMNS and all(_NUMBER.fullmatch(each) for each in fields[:SWF_COLUMNS])
-            break
+            return len(fields) >= SWF_COLUMNS and all(_NUMBER.fullmatch(field) for field in fields[:SWF_COLUMNS])
         comments = comments or bool(_SWF_HEADER.match(line))
-    else:
-        found = comments
-    if found:
-        said = "this looks like the Standard Workload Format (SWF), which is not read"
-        raise InputError(said, file=path, legal=SWF_LEGAL)
+    return comments
+
+
+def _refuse_swf(path: str | os.PathLike[str], text: str) -> None:
+    if is_swf(io.StringIO(text)):
+        raise InputError("this looks like the Standard Workload Format (SWF)", file=path, legal=f"swf:{path}")
 
 
 _NUMBER = re.compile(r"[-+]?\d+(\.\d*)?")

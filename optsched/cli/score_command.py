@@ -1,0 +1,71 @@
+"""``optsched score``: how good the schedule was that really ran, or one in a file."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from optsched.cli.options import AboutSource, AsJson, Objective, Reading, Strong, argument, option, reading_source
+from optsched.cli.output import answer, print_json, say
+
+BY = "group jobs by user, group, size or week; may be given several times; default: size and week"
+
+
+@reading_source
+def score(
+    what: Annotated[str, argument("SOURCE|SCHEDULE", "a log that says what ran, or with --instance a schedule file")],
+    reading: Reading,
+    instance: Annotated[str | None, AboutSource] = None,
+    by: Annotated[list[str] | None, option("--by KEY", BY, show_default=False)] = None,
+    objective: Objective = None,
+    strong: Strong = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compare the schedule that really ran with the best possible.
+
+    The log may be inconsistent: what no schedule can have is listed. Exit status 1 if the referee rejects a SCHEDULE.
+
+    \b
+    optsched score csv:jobs.csv --cluster 8x8
+    optsched score result/schedule-01-fifo.json --instance cluster-week
+
+    \f
+    Parameters
+    ----------
+    what
+        A log that says what ran, or with ``instance`` a schedule file.
+    reading
+        The options that decide how the SOURCE is read.
+    instance
+        The instance of a schedule file.
+    by
+        Keys of the tables of groups.
+    objective
+        Name of the objective. Default: that of the instance, else ``total_flow_time``.
+    strong
+        For rigid gangs compute a stronger bound, too, which takes up to a minute.
+    as_json
+        Print exactly one JSON document to stdout.
+    """
+    reading.look(what if instance is None else instance)
+    from optsched.cli.score_table import DEFAULT_KEYS, score_view
+    from optsched.evaluation.score import RejectedSchedule, score as scored
+    from optsched.progress import bars
+
+    loaded = reading.load(what if instance is None else instance)
+    file = (loaded.instance,) if instance is None else (what, loaded.instance)
+    try:
+        with bars() as progress:
+            progress.step("bounding")
+            result = scored(*file, objective=objective, strong=strong, skipped_rows=loaded.skipped_rows)
+            tables = {key: result.by(key) for key in by or DEFAULT_KEYS}
+    except RejectedSchedule as error:
+        if as_json:
+            print_json({"file": what, "holds": False, "message": str(error)})
+        else:
+            say(f"{what}: {error}")
+        raise typer.Exit(1) from None
+    if result.report.note:
+        say(result.report.note)
+    answer(as_json, result.to_json, lambda: score_view(result, tables, whole=by is not None))
