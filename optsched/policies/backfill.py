@@ -24,7 +24,7 @@ STATED = {"user": Knowledge.USER_LIMITS, "exact": Knowledge.CLAIRVOYANT}
 BELIEVED = ("next-second", "double")
 
 
-class Profile:
+class FreeGpus:
     """The number of free GPUs over time, as the policy believes.
 
     Parameters
@@ -105,7 +105,7 @@ class Profile:
 
 
 @dataclass
-class Reservations(Policy):
+class ReservingPolicy(Policy):
     """Backfilling: the first waiting jobs have reservations, and other jobs start if they delay none of them.
 
     Subclasses choose the depth (number of waiting jobs with a reservation, or `EVERY`) and whether jobs behind those
@@ -187,7 +187,7 @@ class Reservations(Policy):
         self._promised: dict[int, float] = {}
         # for depth EVERY: starts of reservations, free GPUs by belief, start of the next job
         self._start: dict[int, float] = {}
-        self._profile = Profile(view.now, view.cluster_gpus)
+        self._profile = FreeGpus(view.now, view.cluster_gpus)
         self._wake = math.inf
 
     def decide(self, view: View) -> Iterator[Decision]:
@@ -244,7 +244,7 @@ class Reservations(Policy):
 
     def _backfill(self, view: View) -> Iterator[Decision]:
         """Reserve GPUs for the first waiting jobs, again at every decision."""
-        profile: Profile | None = None
+        profile: FreeGpus | None = None
         reserved, behind = 0, list[int]()
         for job in self._waiting:
             if reserved == self._depth:
@@ -259,15 +259,15 @@ class Reservations(Policy):
             if self._fits(view, job, profile):
                 yield self._started(view, job, profile)
 
-    def _fits(self, view: View, job: int, profile: Profile | None) -> bool:
+    def _fits(self, view: View, job: int, profile: FreeGpus | None) -> bool:
         """Return whether a job may start now: beside the reservations, if there are any, and on GPUs of the placement."""
         if view.gpus(job) > view.free_gpus:
             return False
         return (profile is None or profile.stays(view.now + self._seconds[job], view.gpus(job))) and view.fits(job)
 
-    def _of_running(self, view: View) -> Profile:
+    def _of_running(self, view: View) -> FreeGpus:
         """Return the profile of the running jobs alone."""
-        profile = Profile(view.now, view.free_gpus)
+        profile = FreeGpus(view.now, view.free_gpus)
         for job, until in self._until.items():
             profile.add(until, math.inf, view.gpus(job))
         return profile
@@ -297,7 +297,7 @@ class Reservations(Policy):
         if later:
             yield Wake(self._wake)
 
-    def _reserve(self, view: View, job: int, profile: Profile) -> float:
+    def _reserve(self, view: View, job: int, profile: FreeGpus) -> float:
         """Take the earliest interval that a job fits into, and return its start."""
         seconds, gang = self._seconds[job], view.gpus(job)
         begin = profile.earliest(seconds, gang)
@@ -308,7 +308,7 @@ class Reservations(Policy):
         start = self._start[job]
         self._profile.add(max(view.now, start), start + self._seconds[job], view.gpus(job))
 
-    def _started(self, view: View, job: int, profile: Profile | None, begin: float | None = None) -> Start:
+    def _started(self, view: View, job: int, profile: FreeGpus | None, begin: float | None = None) -> Start:
         """Return the start of a job, noted in the profile; it runs by belief from now, or from its reservation, on."""
         begin = view.now if begin is None else begin
         self._begun[job], self._until[job] = view.now, begin + self._seconds[job]
@@ -320,13 +320,13 @@ class Reservations(Policy):
 
 
 @dataclass
-class FewReservations(Reservations):
+class FewReservations(ReservingPolicy):
     """Backfilling with reservations for the first waiting jobs only.
 
     Parameters
     ----------
     walltime, believe, unlimited
-        As for `Reservations`.
+        As for `ReservingPolicy`.
     forecast
         Promise every job a start at its arrival, by a plan for the whole queue.
     """
@@ -359,9 +359,9 @@ class Backfill(FewReservations):
     **Beliefs.** A job takes its walltime, and one without a walltime ``unlimited`` seconds; ``walltime=exact``: its
     duration; ``walltime=PREDICTOR``: the prediction at its arrival, at most its walltime. A running job that reaches its
     believed end is believed to end a second later, or with ``believe=double`` to run twice as long as so far, at most
-    its walltime. The engine never kills a job: every job does all its work. Reservations count the GPUs of the whole
-    cluster. The placement decides whether a job starts; a job for which it finds no GPUs waits, so on several nodes a
-    reserved job may start later than reserved.
+    its walltime. The engine never kills a job: every job does all its work (``--walltimes cut`` reads a log so that
+    jobs end at their limits). Reservations count the GPUs of the whole cluster. The placement decides whether a job
+    starts; a job for which it finds no GPUs waits, so on several nodes a reserved job may start later than reserved.
 
     **Problem** P | r_j, size_j, online-r_j | sum (C_j - r_j). **Knowledge** user-limits; clairvoyant for ``exact``,
     predicted for a predictor.

@@ -129,4 +129,3 @@ def idle_heads(rows: Sequence[Row], starts: Sequence[Any], m: int) -> int:
         busy = sum(row[3] for row, start in zip(rows, starts, strict=True) if start <= now < start + row[1])
         found += bool(waiting) and m - busy >= rows[waiting[0]][3]
     return found
-

@@ -13,12 +13,12 @@ from hypothesis import given, settings, strategies as st
 from simulation.instances import MIXED, random_instance
 
 from optsched.errors import InputError, KnowledgeError
-from optsched.policies.backfill import Reservations
+from optsched.policies.backfill import ReservingPolicy
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.promises import promises
+from optsched.simulation.promised_starts import promises
 from optsched.simulation.run import Run
 
 from .backfill_reference import Row, conservative, delayed_heads, easy, idle_heads, instance_of, starts_of
@@ -124,7 +124,7 @@ def test_first_fit_breaks_the_first_property() -> None:
     assert delayed_heads(rows, starts_of(simulate(instance_of(rows, 4), "fifo:skip=true")), 4) == (1, 3)
 
 
-class Watched(Reservations):
+class Watched(ReservingPolicy):
     """Conservative backfilling in plain Python that keeps all its reservations."""
 
     name, _depth = "watched", -1

@@ -12,7 +12,7 @@ import optsched
 from optsched.compiled import without_interpreting
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance
-from optsched.simulation.promises import promises
+from optsched.simulation.promised_starts import promises
 
 # total flow time, mean wait, mean and 95th percentile of the bounded slowdown (threshold 10 s)
 KTH = {
