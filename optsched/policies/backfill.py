@@ -161,7 +161,7 @@ class ReservingPolicy(Policy):
             seconds = np.minimum(jobs.predicted * jobs.pace_range[0], jobs.walltime)
         choices = {"by_length": self._by_length, "doubles": self.believe == "double", "forecasts": self.forecast}
         plan = new_plan(seconds, jobs.walltime, jobs.cluster_gpus, self._depth, **choices)
-        self._noted = plan.promised
+        self._noted: Floats | None = plan.promised
         return Order(key=jobs.arrival, plan=plan)
 
     def notes(self) -> dict[str, Floats]:
@@ -179,7 +179,7 @@ class ReservingPolicy(Policy):
         view
             State of the run.
         """
-        self._noted: Floats | None = None
+        self._noted = None
         self._waiting: list[int] = []
         self._seconds: dict[int, float] = {}  # believed, of jobs that have arrived
         self._begun: dict[int, float] = {}  # of jobs that have started

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Iterator
 
-from optsched.policies.backfill import Profile
+from optsched.policies.backfill import FreeGpus
 from optsched.problem.arrays import Bools, Ints
 from optsched.problem.cluster import Places
 
 
-class NodeProfile(Profile):
+class NodeProfile(FreeGpus):
     """The number of free GPUs of one node over time."""
 
     def holds(self, begin: float, end: float, gpus: int) -> bool:

@@ -95,10 +95,18 @@ def new_plan(
     facts = np.zeros(1, dtype=PLAN)
     facts["depth"], facts["steps"] = depth, 1
     facts["by_length"], facts["doubles"], facts["forecasts"] = by_length, doubles, forecasts
-    reals, whole = np.full((3, n), np.nan), np.zeros((3, n), dtype=np.int64)
-    time, free = np.zeros(2 * n + 4), np.full(2 * n + 4, gpus, dtype=np.int64)
     return ReservationPlan(
-        facts, np.array(seconds, dtype=np.float64), np.array(limit, dtype=np.float64), *reals, *whole, time, free
+        facts,
+        seconds=np.array(seconds, dtype=np.float64),
+        limit=np.array(limit, dtype=np.float64),
+        promised=np.full(n, np.nan),
+        begin=np.full(n, np.nan),
+        until=np.full(n, np.nan),
+        running=np.zeros(n, dtype=np.int64),
+        shortest=np.zeros(n, dtype=np.int64),
+        considered=np.zeros(n, dtype=np.int64),
+        time=np.zeros(2 * n + 4),
+        free=np.full(2 * n + 4, gpus, dtype=np.int64),
     )
 
 
