@@ -24,7 +24,7 @@ STATED = {"user": Knowledge.USER_LIMITS, "exact": Knowledge.CLAIRVOYANT}
 BELIEVED = ("next-second", "double")
 
 
-class Profile:
+class FreeGpus:
     """The number of free GPUs over time, as the policy believes.
 
     Parameters
@@ -105,7 +105,7 @@ class Profile:
 
 
 @dataclass
-class Reservations(Policy):
+class ReservingPolicy(Policy):
     """Backfilling: the first waiting jobs have reservations, and other jobs start if they delay none of them.
 
     Subclasses choose the depth (number of waiting jobs with a reservation, or `EVERY`) and whether jobs behind those
@@ -161,7 +161,7 @@ class Reservations(Policy):
             seconds = np.minimum(jobs.predicted * jobs.pace_range[0], jobs.walltime)
         choices = {"by_length": self._by_length, "doubles": self.believe == "double", "forecasts": self.forecast}
         plan = new_plan(seconds, jobs.walltime, jobs.cluster_gpus, self._depth, **choices)
-        self._noted = plan.promised
+        self._noted: Floats | None = plan.promised
         return Order(key=jobs.arrival, plan=plan)
 
     def notes(self) -> dict[str, Floats]:
@@ -179,7 +179,7 @@ class Reservations(Policy):
         view
             State of the run.
         """
-        self._noted: Floats | None = None
+        self._noted = None
         self._waiting: list[int] = []
         self._seconds: dict[int, float] = {}  # believed, of jobs that have arrived
         self._begun: dict[int, float] = {}  # of jobs that have started
@@ -187,7 +187,7 @@ class Reservations(Policy):
         self._promised: dict[int, float] = {}
         # for depth EVERY: starts of reservations, free GPUs by belief, start of the next job
         self._start: dict[int, float] = {}
-        self._profile = Profile(view.now, view.cluster_gpus)
+        self._profile = FreeGpus(view.now, view.cluster_gpus)
         self._wake = math.inf
 
     def decide(self, view: View) -> Iterator[Decision]:
@@ -244,33 +244,30 @@ class Reservations(Policy):
 
     def _backfill(self, view: View) -> Iterator[Decision]:
         """Reserve GPUs for the first waiting jobs, again at every decision."""
-        now, reserved = view.now, 0
-        profile: Profile | None = None
-        for place, job in enumerate(self._waiting):
-            gang, seconds = view.gpus(job), self._seconds[job]
-            if (profile is None or profile.stays(now + seconds, gang)) and view.fits(job):
-                yield self._started(job, now, now + seconds)
-                if profile is not None:
-                    profile.add(now, now + seconds, -gang)
-                continue
-            if profile is None:
-                profile = self._of_running(view)
-            self._promised.setdefault(job, self._reserve(view, job, profile))
-            reserved += 1
+        profile: FreeGpus | None = None
+        reserved, behind = 0, list[int]()
+        for job in self._waiting:
             if reserved == self._depth:
-                break
-        else:
-            return
-        behind = self._waiting[place + 1 :]
+                behind.append(job)
+            elif self._fits(view, job, profile):
+                yield self._started(view, job, profile)
+            else:
+                profile = profile or self._of_running(view)
+                self._promised.setdefault(job, self._reserve(view, job, profile))
+                reserved += 1
         for job in sorted(behind, key=self._seconds.__getitem__) if self._by_length else behind:
-            gang, until = view.gpus(job), now + self._seconds[job]
-            if gang <= view.free_gpus and profile.stays(until, gang) and view.fits(job):
-                yield self._started(job, now, until)
-                profile.add(now, until, -gang)
+            if self._fits(view, job, profile):
+                yield self._started(view, job, profile)
 
-    def _of_running(self, view: View) -> Profile:
+    def _fits(self, view: View, job: int, profile: FreeGpus | None) -> bool:
+        """Return whether a job may start now: beside the reservations, if there are any, and on GPUs of the placement."""
+        if view.gpus(job) > view.free_gpus:
+            return False
+        return (profile is None or profile.stays(view.now + self._seconds[job], view.gpus(job))) and view.fits(job)
+
+    def _of_running(self, view: View) -> FreeGpus:
         """Return the profile of the running jobs alone."""
-        profile = Profile(view.now, view.free_gpus)
+        profile = FreeGpus(view.now, view.free_gpus)
         for job, until in self._until.items():
             profile.add(until, math.inf, view.gpus(job))
         return profile
@@ -293,14 +290,14 @@ class Reservations(Policy):
             self._start[job] = self._promised[job] = self._reserve(view, job, self._profile)
         for job in self._waiting:
             if self._start[job] <= now and view.fits(job):
-                yield self._started(job, now, self._start[job] + self._seconds[job])
+                yield self._started(view, job, None, self._start[job])
         # a job that needs more GPUs than are free now waits for an event in any case
         later = [job for job in self._waiting if self._start[job] > now and view.gpus(job) <= view.free_gpus]
         self._wake = min((self._start[job] for job in later), default=math.inf)
         if later:
             yield Wake(self._wake)
 
-    def _reserve(self, view: View, job: int, profile: Profile) -> float:
+    def _reserve(self, view: View, job: int, profile: FreeGpus) -> float:
         """Take the earliest interval that a job fits into, and return its start."""
         seconds, gang = self._seconds[job], view.gpus(job)
         begin = profile.earliest(seconds, gang)
@@ -311,21 +308,25 @@ class Reservations(Policy):
         start = self._start[job]
         self._profile.add(max(view.now, start), start + self._seconds[job], view.gpus(job))
 
-    def _started(self, job: int, now: float, until: float) -> Start:
-        self._begun[job], self._until[job] = now, until
+    def _started(self, view: View, job: int, profile: FreeGpus | None, begin: float | None = None) -> Start:
+        """Return the start of a job, noted in the profile; it runs by belief from now, or from its reservation, on."""
+        begin = view.now if begin is None else begin
+        self._begun[job], self._until[job] = view.now, begin + self._seconds[job]
+        if profile is not None:
+            profile.add(begin, self._until[job], -view.gpus(job))
         if self.forecast:
-            self._promised.setdefault(job, now)
+            self._promised.setdefault(job, view.now)
         return Start(job)
 
 
 @dataclass
-class FewReservations(Reservations):
+class FewReservations(ReservingPolicy):
     """Backfilling with reservations for the first waiting jobs only.
 
     Parameters
     ----------
     walltime, believe, unlimited
-        As for `Reservations`.
+        As for `ReservingPolicy`.
     forecast
         Promise every job a start at its arrival, by a plan for the whole queue.
     """
@@ -358,9 +359,9 @@ class Backfill(FewReservations):
     **Beliefs.** A job takes its walltime, and one without a walltime ``unlimited`` seconds; ``walltime=exact``: its
     duration; ``walltime=PREDICTOR``: the prediction at its arrival, at most its walltime. A running job that reaches its
     believed end is believed to end a second later, or with ``believe=double`` to run twice as long as so far, at most
-    its walltime. The engine never kills a job: every job does all its work. Reservations count the GPUs of the whole
-    cluster. The placement decides whether a job starts; a job for which it finds no GPUs waits, so on several nodes a
-    reserved job may start later than reserved.
+    its walltime. The engine never kills a job: every job does all its work (``--walltimes cut`` reads a log so that
+    jobs end at their limits). Reservations count the GPUs of the whole cluster. The placement decides whether a job
+    starts; a job for which it finds no GPUs waits, so on several nodes a reserved job may start later than reserved.
 
     **Problem** P | r_j, size_j, online-r_j | sum (C_j - r_j). **Knowledge** user-limits; clairvoyant for ``exact``,
     predicted for a predictor.

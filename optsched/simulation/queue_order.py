@@ -51,7 +51,7 @@ class Order:
     numbers
         Parameters of ``rule``.
     plan
-        Reservations for waiting jobs (`optsched.simulation.reservations.Plan`). Jobs are considered in order of
+        Reservations for waiting jobs (`optsched.simulation.reservations.ReservationPlan`). Jobs are considered in order of
         ``key``; of the other attributes none counts then.
     """
 

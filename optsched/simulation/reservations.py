@@ -38,7 +38,7 @@ PLAN = record(
     forecasts="int",  # 1: every job is promised a start at its arrival, by a plan for the whole queue
     doubles="int",  # 1: a job beyond its believed end is believed to run twice as long; 0: a second more
     arrived="int",  # jobs that the loop has seen
-    listed="int",  # of `Plan.shortest`
+    listed="int",  # of `ReservationPlan.shortest`
     running="int",
     steps="int",
     decisions="int",  # so far
@@ -46,7 +46,7 @@ PLAN = record(
 )
 
 
-class Plan(NamedTuple):
+class ReservationPlan(NamedTuple):
     """The beliefs and reservations of a run of n jobs; a run changes them."""
 
     facts: Any  # PLAN[1]
@@ -71,7 +71,7 @@ def new_plan(
     by_length: bool = False,
     doubles: bool = False,
     forecasts: bool = False,
-) -> Plan:
+) -> ReservationPlan:
     """Return the plan of a run before the first event.
 
     Parameters
@@ -95,10 +95,18 @@ def new_plan(
     facts = np.zeros(1, dtype=PLAN)
     facts["depth"], facts["steps"] = depth, 1
     facts["by_length"], facts["doubles"], facts["forecasts"] = by_length, doubles, forecasts
-    reals, whole = np.full((3, n), np.nan), np.zeros((3, n), dtype=np.int64)
-    time, free = np.zeros(2 * n + 4), np.full(2 * n + 4, gpus, dtype=np.int64)
-    return Plan(
-        facts, np.array(seconds, dtype=np.float64), np.array(limit, dtype=np.float64), *reals, *whole, time, free
+    return ReservationPlan(
+        facts,
+        seconds=np.array(seconds, dtype=np.float64),
+        limit=np.array(limit, dtype=np.float64),
+        promised=np.full(n, np.nan),
+        begin=np.full(n, np.nan),
+        until=np.full(n, np.nan),
+        running=np.zeros(n, dtype=np.int64),
+        shortest=np.zeros(n, dtype=np.int64),
+        considered=np.zeros(n, dtype=np.int64),
+        time=np.zeros(2 * n + 4),
+        free=np.full(2 * n + 4, gpus, dtype=np.int64),
     )
 
 
@@ -106,7 +114,7 @@ def new_plan(
 
 
 @njit(**NESTED)
-def _step_at(plan: Plan, t: float) -> int:
+def _step_at(plan: ReservationPlan, t: float) -> int:
     # The step that begins at t; it is made if there is none.
     w, time, free = plan.facts[0], plan.time, plan.free
     low, high = 0, w.steps
@@ -125,7 +133,7 @@ def _step_at(plan: Plan, t: float) -> int:
 
 
 @njit(**NESTED)
-def _merge(plan: Plan, k: int) -> None:
+def _merge(plan: ReservationPlan, k: int) -> None:
     # With the step before it, if both have as many free GPUs.
     w, time, free = plan.facts[0], plan.time, plan.free
     if 0 < k < w.steps and free[k] == free[k - 1]:
@@ -135,7 +143,7 @@ def _merge(plan: Plan, k: int) -> None:
 
 
 @njit(**NESTED)
-def _add(plan: Plan, begin: float, end: float, gpus: int) -> None:
+def _add(plan: ReservationPlan, begin: float, end: float, gpus: int) -> None:
     # Free GPUs from begin until end; negative: they are taken.
     if begin < end:
         first, last = _step_at(plan, begin), _step_at(plan, end)
@@ -146,7 +154,7 @@ def _add(plan: Plan, begin: float, end: float, gpus: int) -> None:
 
 
 @njit(**NESTED)
-def _forget_past(plan: Plan, now: float) -> None:
+def _forget_past(plan: ReservationPlan, now: float) -> None:
     w, time, free, past = plan.facts[0], plan.time, plan.free, 0
     while past + 1 < w.steps and time[past + 1] <= now:
         past += 1
@@ -158,7 +166,7 @@ def _forget_past(plan: Plan, now: float) -> None:
 
 
 @njit(**NESTED)
-def _earliest(plan: Plan, seconds: float, gpus: int) -> float:
+def _earliest(plan: ReservationPlan, seconds: float, gpus: int) -> float:
     # The first time at which so many GPUs are free for so long.
     w, time, free = plan.facts[0], plan.time, plan.free
     begin, k = time[0], 0
@@ -170,7 +178,7 @@ def _earliest(plan: Plan, seconds: float, gpus: int) -> float:
 
 
 @njit(**NESTED)
-def _stays_free(plan: Plan, end: float, gpus: int) -> bool:
+def _stays_free(plan: ReservationPlan, end: float, gpus: int) -> bool:
     # Are so many GPUs free from now until end?
     for k in range(plan.facts[0].steps):
         if plan.time[k] >= end:
@@ -184,7 +192,7 @@ def _stays_free(plan: Plan, end: float, gpus: int) -> bool:
 
 
 @njit(**NESTED)
-def _insert_running(plan: Plan, j: int, until: float) -> None:
+def _insert_running(plan: ReservationPlan, j: int, until: float) -> None:
     w, running = plan.facts[0], plan.running
     plan.until[j] = until
     k = w.running
@@ -196,7 +204,7 @@ def _insert_running(plan: Plan, j: int, until: float) -> None:
 
 
 @njit(**NESTED)
-def _hear(s: State, plan: Plan) -> None:
+def _hear(s: State, plan: ReservationPlan) -> None:
     # Which jobs have ended, and which run longer than believed.
     w, now, running = plan.facts[0], s.engine[0].now, 0
     keeps = w.depth == EVERY
@@ -229,7 +237,7 @@ def _hear(s: State, plan: Plan) -> None:
 
 
 @njit(**NESTED)
-def _list_arrived(s: State, plan: Plan) -> None:
+def _list_arrived(s: State, plan: ReservationPlan) -> None:
     # Insert jobs that have arrived into the list of waiting jobs by length.
     w, shortest = plan.facts[0], plan.shortest
     while w.arrived < s.engine[0].next:
@@ -244,7 +252,7 @@ def _list_arrived(s: State, plan: Plan) -> None:
 
 
 @njit(**NESTED)
-def _is_shorter(s: State, plan: Plan, j: int, other: int) -> bool:
+def _is_shorter(s: State, plan: ReservationPlan, j: int, other: int) -> bool:
     if plan.seconds[j] != plan.seconds[other]:
         return bool(plan.seconds[j] < plan.seconds[other])
     return bool((s.jobs[j].key, j) < (s.jobs[other].key, other))
@@ -254,7 +262,7 @@ def _is_shorter(s: State, plan: Plan, j: int, other: int) -> bool:
 
 
 @njit(**INNER)
-def _starts(place: Any, s: State, context: RunContext, plan: Plan, j: int, until: float) -> bool:
+def _starts(place: Any, s: State, context: RunContext, plan: ReservationPlan, j: int, until: float) -> bool:
     # It starts if the placement finds GPUs.
     entries = 0
     if s.jobs[j].gpus <= s.engine[0].free:
@@ -268,8 +276,21 @@ def _starts(place: Any, s: State, context: RunContext, plan: Plan, j: int, until
     return True
 
 
+@njit(**INNER)
+def _starts_beside(place: Any, s: State, context: RunContext, plan: ReservationPlan, j: int) -> bool:
+    # It starts if it also fits beside the reservations until its believed end.
+    now, gang = s.engine[0].now, s.jobs[j].gpus
+    until = now + plan.seconds[j]
+    if gang > s.engine[0].free or not _stays_free(plan, until, gang):
+        return False
+    if not _starts(place, s, context, plan, j, until):
+        return False
+    _add(plan, now, until, -gang)
+    return True
+
+
 @njit(**NESTED)
-def _believe(s: State, plan: Plan) -> None:
+def _believe(s: State, plan: ReservationPlan) -> None:
     # The profile of running jobs alone.
     w, k = plan.facts[0], 0
     plan.time[0], plan.free[0] = s.engine[0].now, s.engine[0].free
@@ -283,7 +304,7 @@ def _believe(s: State, plan: Plan) -> None:
 
 
 @njit(**KERNEL)
-def _backfill(place: Any, s: State, context: RunContext, plan: Plan) -> None:
+def _backfill(place: Any, s: State, context: RunContext, plan: ReservationPlan) -> None:
     # Reservations for the first waiting jobs, made again at every decision.
     e, w, reserved = s.engine[0], plan.facts[0], 0
     if w.by_length != 0:
@@ -292,12 +313,11 @@ def _backfill(place: Any, s: State, context: RunContext, plan: Plan) -> None:
         j = s.heap[i].number
         gang, seconds = s.jobs[j].gpus, plan.seconds[j]
         plan.considered[j] = w.decisions
-        if reserved == 0 or (gang <= e.free and _stays_free(plan, e.now + seconds, gang)):
-            if _starts(place, s, context, plan, j, e.now + seconds):
-                if reserved > 0:
-                    _add(plan, e.now, e.now + seconds, -gang)
-                continue
-        if reserved < w.depth:
+        if reserved == 0:
+            started = _starts(place, s, context, plan, j, e.now + seconds)
+        else:
+            started = _starts_beside(place, s, context, plan, j)
+        if not started and reserved < w.depth:
             if reserved == 0:
                 if w.depth == 1 and e.free == 0 and not np.isnan(plan.promised[j]):
                     return
@@ -314,16 +334,13 @@ def _backfill(place: Any, s: State, context: RunContext, plan: Plan) -> None:
 
 
 @njit(**NESTED)
-def _backfill_shortest(place: Any, s: State, context: RunContext, plan: Plan) -> None:
-    e, w, waiting = s.engine[0], plan.facts[0], 0
+def _backfill_shortest(place: Any, s: State, context: RunContext, plan: ReservationPlan) -> None:
+    w, waiting = plan.facts[0], 0
     for i in range(w.listed):
         j = plan.shortest[i]
-        gang, until = s.jobs[j].gpus, e.now + plan.seconds[j]
         waits = s.jobs[j].status == WAITING
-        if waits and plan.considered[j] != w.decisions and gang <= e.free and _stays_free(plan, until, gang):
-            if _starts(place, s, context, plan, j, until):
-                _add(plan, e.now, until, -gang)
-                waits = False
+        if waits and plan.considered[j] != w.decisions:
+            waits = not _starts_beside(place, s, context, plan, j)
         if waits:
             plan.shortest[waiting] = j
             waiting += 1
@@ -331,7 +348,7 @@ def _backfill_shortest(place: Any, s: State, context: RunContext, plan: Plan) ->
 
 
 @njit(**NESTED)
-def _forecast(s: State, plan: Plan) -> None:
+def _forecast(s: State, plan: ReservationPlan) -> None:
     # What jobs that have just arrived are promised: the start that each has if all wait in the order of the queue.
     new = False
     for i in range(s.engine[0].queued):
@@ -348,14 +365,14 @@ def _forecast(s: State, plan: Plan) -> None:
 
 
 @njit(**INNER)
-def _reserve(s: State, plan: Plan, j: int) -> None:
+def _reserve(s: State, plan: ReservationPlan, j: int) -> None:
     begin = _earliest(plan, plan.seconds[j], s.jobs[j].gpus)
     plan.begin[j] = begin
     _add(plan, begin, begin + plan.seconds[j], -s.jobs[j].gpus)
 
 
 @njit(**KERNEL)
-def _keep_promises(place: Any, s: State, context: RunContext, plan: Plan) -> None:
+def _keep_promises(place: Any, s: State, context: RunContext, plan: ReservationPlan) -> None:
     # A reservation for every waiting job, which moves only to an earlier time while beliefs are right.
     e, w = s.engine[0], plan.facts[0]
     for i in range(e.queued):
@@ -388,7 +405,7 @@ def _keep_promises(place: Any, s: State, context: RunContext, plan: Plan) -> Non
             e.tick = min(e.tick, plan.begin[j])
 
 
-def _run_planned(place: Any, s: State, context: RunContext, plan: Plan, events: int) -> int:
+def _run_planned(place: Any, s: State, context: RunContext, plan: ReservationPlan, events: int) -> int:
     pause = s.engine[0].events + events
     while True:
         status = next_decision(s, context, pause)

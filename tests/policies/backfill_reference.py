@@ -8,9 +8,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
-import polars as pl
-
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.metrics import first_starts
 from optsched.simulation.run import Run
@@ -132,18 +129,3 @@ def idle_heads(rows: Sequence[Row], starts: Sequence[Any], m: int) -> int:
         busy = sum(row[3] for row, start in zip(rows, starts, strict=True) if start <= now < start + row[1])
         found += bool(waiting) and m - busy >= rows[waiting[0]][3]
     return found
-
-
-def parsed(path: Any, m: int) -> Instance:
-    """An SWF log, cleaned as the golden values want it, until the reader of the package does so."""
-    row = np.loadtxt(path, comments=";")
-    row = row[(row[:, 3] > 0) & (np.where(row[:, 4] > 0, row[:, 4], row[:, 7]) > 0)]
-    limit = np.where(row[:, 8] > 0, row[:, 8], row[:, 3])
-    columns = {
-        "arrival": row[:, 1],
-        "gpus": np.where(row[:, 4] > 0, row[:, 4], row[:, 7]).astype(np.int64),
-        "duration": np.minimum(row[:, 3], limit),
-        "walltime": limit,
-        "user": row[:, 11].astype(np.int64).astype(str),
-    }
-    return Instance(pl.DataFrame(columns), f"1x{m}", str(path))

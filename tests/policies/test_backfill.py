@@ -13,12 +13,12 @@ from hypothesis import given, settings, strategies as st
 from simulation.instances import MIXED, random_instance
 
 from optsched.errors import InputError, KnowledgeError
-from optsched.policies.backfill import Reservations
+from optsched.policies.backfill import ReservingPolicy
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.promises import promises
+from optsched.simulation.promised_starts import promises
 from optsched.simulation.run import Run
 
 from .backfill_reference import Row, conservative, delayed_heads, easy, idle_heads, instance_of, starts_of
@@ -124,7 +124,7 @@ def test_first_fit_breaks_the_first_property() -> None:
     assert delayed_heads(rows, starts_of(simulate(instance_of(rows, 4), "fifo:skip=true")), 4) == (1, 3)
 
 
-class Watched(Reservations):
+class Watched(ReservingPolicy):
     """Conservative backfilling in plain Python that keeps all its reservations."""
 
     name, _depth = "watched", -1
@@ -227,10 +227,12 @@ def test_the_last_two_runs_of_the_user() -> None:
     jobs = [
         Job(str(j), arrival=10 * j, duration=[4, 6, 1, 9][j], walltime=[8, 8, 3, 20][j], user="u") for j in range(4)
     ]
-    jobs += [Job("x", arrival=35, duration=2, user="v"), Job("y", arrival=36, duration=2, walltime=7)]
-    run = simulate(Instance(jobs, "1x4"), "easy:walltime=last-two/prior=50")
+    jobs += [Job(name, arrival=at, duration=2, user="v") for name, at in (("early", 1), ("late", 35))]
+    run = simulate(
+        Instance([*jobs, Job("y", arrival=36, duration=2, walltime=7)], "1x4"), "easy:walltime=last-two/prior=50"
+    )
     assert run.predicted is not None
-    assert run.predicted.tolist() == [8, 8, 3, 3.5, 50, 7]
+    assert run.predicted.tolist() == [8, 8, 3, 3.5, 50, 3.5, 7]
 
 
 def test_what_each_form_may_know() -> None:
