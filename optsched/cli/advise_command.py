@@ -94,8 +94,11 @@ def advise(
     from optsched.cli.advise_table import advice_view, captions
     from optsched.evaluation.advice.advice import advise as advised
     from optsched.evaluation.advice.what_if import DEFAULT
+    from optsched.policies.simulate import specify
     from optsched.progress import bars
 
+    for text in policy or ():  # a mistake in a name is reported before a long log is read
+        specify(text)
     loaded = reading.load(source)
     shield_processes()
     with bars() as progress, others_print_to_stderr():

@@ -69,6 +69,12 @@ def advice_page(advice: Advice, tables: Mapping[str, PageTable], notes: Sequence
 def _parts(title: str, table: PageTable, advice: Advice) -> list[PageTable]:
     rows = [[cell.replace("<=", "\u2264") for cell in row] for row in table.rows]
     parts = [PageTable(table.heads, rows, "", table.texts)]
+    if title == "Candidates":  # one table would be wider than a page
+        split = list(table.heads).index("mean wait")
+        heads = ([*table.heads[:split]], [table.heads[0], *table.heads[split:]])
+        cells = ([row[:split] for row in rows], [[row[0], *row[split:]] for row in rows])
+        names = ("Queueing", "Waits, and the distance from the best possible schedule")
+        parts = [PageTable(*halves, table.texts) for halves in zip(heads, cells, names, strict=True)]
     if title == "Who loses":
         parts += [_losers(row) for row in (advice.best, advice.best_with_stops) if row is not None and _lost(row)]
     return parts

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from optsched.evaluation.advice.rows import AdviceRow, best_of, gained
 from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.report import queued_hours
-from optsched.evaluation.score import in_words
+from optsched.rounding import Side, number, significant
 
 BUSY = 0.85  # utilisation from which on people who wait are likely to submit later
 
@@ -26,8 +26,8 @@ def details(rows: Sequence[AdviceRow], utilization: float) -> Iterator[str]:
     queued, avoidable = queued_hours(base.line.run), base.line.avoidable_queueing
     if avoidable is not None:
         who = "Jobs queued" if base.policy == AS_LOGGED else f"Under {base.policy} jobs queue"
-        most = f"at most {in_words(avoidable, 'up')} are avoidable"
-        yield f"{who} {in_words(queued)} GPU-hours (waiting time times gang), of which {most}."
+        most = f"at most {_spelled(avoidable, 'up')} are avoidable"
+        yield f"{who} {_spelled(queued)} GPU-hours (waiting time times gang), of which {most}."
     if best is None:
         yield f"No candidate that stops no job and needs no durations avoids queueing compared with {base.policy}."
     else:
@@ -45,9 +45,9 @@ def details(rows: Sequence[AdviceRow], utilization: float) -> Iterator[str]:
 def _hours(row: AdviceRow) -> str:
     saving = row.saving
     if saving is None or saving.low is None or saving.high is None:
-        return f"{in_words(gained(row))} queued GPU-hours"
-    low, high = in_words(saving.low, "down"), in_words(saving.high, "up")
-    return f"{in_words(saving.gpu_hours)} queued GPU-hours ({low} to {high} in 95 % of the draws of weeks)"
+        return f"{_spelled(gained(row))} queued GPU-hours"
+    low, high = _spelled(saving.low, "down"), _spelled(saving.high, "up")
+    return f"{_spelled(saving.gpu_hours)} queued GPU-hours ({low} to {high} in 95 % of the draws of weeks)"
 
 
 def _who_loses(row: AdviceRow) -> str:
@@ -57,3 +57,9 @@ def _who_loses(row: AdviceRow) -> str:
     loser = fair.losers[0]
     most = f"{fair.by} {loser.name} loses most (mean slowdown {loser.before:.1f}, then {loser.after:.1f})"
     return f" It makes {fair.worse:,} of {fair.people:,} {fair.by}s worse off; {most}."
+
+
+def _spelled(value: float, side: Side = "nearest") -> str:
+    if abs(value) >= 1e6:
+        return f"{significant(value / 1e6, 3, side)} million"
+    return number(value, 4, side)
