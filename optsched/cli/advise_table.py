@@ -47,11 +47,11 @@ def advice_view(advice: Advice) -> Group:
 
 def _sheets(advice: Advice) -> dict[str, Sheet]:
     sheets = {"Candidates": _candidates(advice)}
-    if any(row.fairness is not None for row in advice.rows):
+    if any(row.fairness is not None for row in advice.advice_row):
         sheets["Who loses"] = _fairness(advice)
     if advice.what_ifs:
         sheets["Other clusters"] = _what_ifs(advice)
-    if any(row.promises is not None for row in advice.rows):
+    if any(row.promises is not None for row in advice.advice_row):
         sheets["Promises"] = _promises(advice)
     return sheets
 
@@ -59,7 +59,7 @@ def _sheets(advice: Advice) -> dict[str, Sheet]:
 def _candidates(advice: Advice) -> Sheet:
     heads = ("policy", "knowledge", "stops", QUEUED, AVOIDED, *_drawn(advice), "mean wait", "mean BSLD")
     sheet = Sheet((*heads, advice.report.objective, "ratio"), texts=("knowledge",))
-    for row, mark in zip(advice.rows, report_marks(advice.report), strict=True):
+    for row, mark in zip(advice.advice_row, report_marks(advice.report), strict=True):
         line, run = row.line, row.line.run
         exact = line.bound is not None and line.bound.exact
         quotient = "-" if line.ratio is None else f"{'=' if exact else '<='} {ratio(line.ratio, exact=exact)} {mark}"
@@ -77,7 +77,7 @@ def _candidates(advice: Advice) -> Sheet:
 
 def _drawn(advice: Advice) -> list[str]:
     """Return the head of the column of intervals, if there are any."""
-    return [DRAWN] * any(row.saving is not None and row.saving.low is not None for row in advice.rows)
+    return [DRAWN] * any(row.saving is not None and row.saving.low is not None for row in advice.advice_row)
 
 
 def _queueing(run: Run, saving: Saving | None) -> tuple[str, str, str]:
@@ -96,7 +96,7 @@ def _waits(run: Run) -> tuple[str, str]:
 
 
 def _fairness(advice: Advice) -> Sheet:
-    rows = [row for row in advice.rows if row.fairness is not None]
+    rows = [row for row in advice.advice_row if row.fairness is not None]
     by = _people(advice)
     sheet = Sheet(
         ("policy", f"{by}s worse off", f"{by} that loses most", "mean BSLD before", "after", "longest stay"),
@@ -140,7 +140,7 @@ def _what_ifs(advice: Advice) -> Sheet:
 
 def _promises(advice: Advice) -> Sheet:
     sheet = Sheet(("policy", "jobs that wait", "promised", "kept", "p50", "p90", "p99", "latest"))
-    for row in advice.rows:
+    for row in advice.advice_row:
         promised = row.promises
         if promised is not None:
             late = (promised.p50, promised.p90, promised.p99, promised.latest)
@@ -151,7 +151,7 @@ def _promises(advice: Advice) -> Sheet:
 
 
 def _people(advice: Advice) -> str:
-    return next((row.fairness.by for row in advice.rows if row.fairness is not None), "job")
+    return next((row.fairness.by for row in advice.advice_row if row.fairness is not None), "job")
 
 
 def _notes(advice: Advice) -> list[str]:
@@ -175,12 +175,12 @@ def _notes(advice: Advice) -> list[str]:
     notes.append(
         f"mean BSLD: bounded slowdown, at least {number(advice.score.least_slowdown, 4, 'down')} in any schedule"
     )
-    if any(row.fairness is not None for row in advice.rows):
+    if any(row.fairness is not None for row in advice.advice_row):
         notes.append(
             f"worse off: the mean BSLD of the {_people(advice)} grows by more than 1 % compared with {base}; "
             "longest stay: the largest stay of a job relative to its stay under conservative backfilling"
         )
-    if any(row.promises is not None for row in advice.rows):
+    if any(row.promises is not None for row in advice.advice_row):
         notes.append(
             "kept: jobs that start by the first start that the policy reserves for them; p50 to latest: start minus "
             "promise. conservative promises at submission, EASY when a job is the first of the queue"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from optsched.evaluation.advice.advice import Advice
+from optsched.evaluation.advice.advice_row import AdviceRow
 from optsched.evaluation.advice.candidates import KNOWN
-from optsched.evaluation.advice.rows import AdviceRow
 from optsched.evaluation.report import queued_hours
 from optsched.plot.time_axis import in_unit
 from optsched.report.optimality_sentence import explanation, spelled
@@ -113,7 +113,7 @@ def _assumptions(advice: Advice) -> PageSection:
     facts = [
         (f"Knowledge: {KNOWN[level]}", said)
         for level, said in KNOWLEDGE.items()
-        if any(row.line.run.knowledge == level for row in advice.rows)
+        if any(row.line.run.knowledge == level for row in advice.advice_row)
     ]
     facts.append(
         (

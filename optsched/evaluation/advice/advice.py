@@ -11,11 +11,11 @@ import numpy as np
 
 from optsched.classes import require_whole_jobs
 from optsched.errors import check_legal
+from optsched.evaluation.advice.advice_row import AdviceRow, best_of
+from optsched.evaluation.advice.candidate_runs import runs_of
 from optsched.evaluation.advice.candidates import RESTART, candidates
 from optsched.evaluation.advice.fairness import fairness
-from optsched.evaluation.advice.processes import runs_of
-from optsched.evaluation.advice.promises import promises
-from optsched.evaluation.advice.rows import AdviceRow, best_of
+from optsched.evaluation.advice.kept_promises import promises
 from optsched.evaluation.advice.savings import DRAWS, WEEK, queued_by_job, savings
 from optsched.evaluation.advice.sentences import details
 from optsched.evaluation.advice.what_if import DEFAULT, WhatIf, change_of, on_changed
@@ -194,7 +194,7 @@ def advise(
     --------
     >>> import optsched as osd
     >>> advice = osd.advise("rigid-12-1", ["fifo", "sjf"], only=True, objective="total_flow_time")
-    >>> [row.policy for row in advice.rows], advice.best
+    >>> [row.policy for row in advice.advice_row], advice.best
     (['fifo', 'sjf'], None)
     """
     loaded = instance_of(instance)

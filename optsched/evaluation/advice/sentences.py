@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from optsched.evaluation.advice.rows import AdviceRow, best_of, gained
+from optsched.evaluation.advice.advice_row import AdviceRow, best_of, gained
 from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.report import queued_hours
 from optsched.rounding import Side, number, significant

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import InputError, RowErrors
-from optsched.evaluation.advice.processes import runs_of
+from optsched.evaluation.advice.candidate_runs import runs_of
 from optsched.evaluation.advice.savings import Saving, queued_by_job, savings
 from optsched.evaluation.report import queued_hours
 from optsched.io.cluster_files import cluster_of
@@ -26,7 +26,7 @@ _CHANGE = re.compile(r"gpus\s*=\s*([+-])\s*(\d+(?:\.\d+)?)\s*(%|nodes?)", re.IGN
 
 
 @dataclass(frozen=True)
-class Change:
+class ClusterChange:
     """A change of the cluster.
 
     Parameters
@@ -57,7 +57,7 @@ class WhatIf:
         Number of jobs whose gang does not fit, which are left out.
     """
 
-    change: Change
+    change: ClusterChange
     run: Run
     saving: Saving | None
     misfits: int = 0
@@ -77,7 +77,7 @@ class WhatIf:
         }
 
 
-def change_of(text: str, cluster: Cluster) -> Change:
+def change_of(text: str, cluster: Cluster) -> ClusterChange:
     """Return the cluster that a change makes.
 
     Parameters
@@ -94,7 +94,7 @@ def change_of(text: str, cluster: Cluster) -> Change:
     """
     name, _, spec = text.partition("=")
     if name.strip().lower() == "cluster":
-        return Change(text, cluster_of(spec.strip()))
+        return ClusterChange(text, cluster_of(spec.strip()))
     match = _CHANGE.fullmatch(text.strip())
     if match is None:
         raise InputError("not a change of the cluster", field="what-if", value=text, legal=LEGAL)
@@ -102,7 +102,7 @@ def change_of(text: str, cluster: Cluster) -> Change:
     groups = _by_share(cluster, sign * amount / 100) if match[3] == "%" else _by_nodes(cluster, sign * amount, text)
     if not groups:
         raise InputError("no GPU is left", field="what-if", value=text, legal=LEGAL)
-    return Change(text, Cluster(groups))
+    return ClusterChange(text, Cluster(groups))
 
 
 def _by_share(cluster: Cluster, share: float) -> tuple[NodeGroup, ...]:
@@ -136,7 +136,7 @@ def _by_nodes(cluster: Cluster, nodes: float, text: str) -> tuple[NodeGroup, ...
 
 
 def on_changed(
-    base: Run, changes: Sequence[Change], best: Specification, workers: int | None, draws: int, seed: int
+    base: Run, changes: Sequence[ClusterChange], best: Specification, workers: int | None, draws: int, seed: int
 ) -> tuple[WhatIf, ...]:
     """Return the best policy on every changed cluster, compared with the first row job by job.
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from optsched.evaluation.advice.candidates import KNOWN
 from optsched.evaluation.advice.fairness import Fairness
-from optsched.evaluation.advice.promises import Promises
+from optsched.evaluation.advice.kept_promises import Promises
 from optsched.evaluation.advice.savings import Saving
 from optsched.evaluation.report import Line
 from optsched.simulation.knowledge import Knowledge
