@@ -139,6 +139,8 @@ def _of_family(family: Any, _: str) -> Entry:
 def _of_dialect(dialect: Any, text: str) -> Entry:
     columns = "--columns FIELD=COLUMN,..." if dialect.takes_columns else ", ".join(dialect.header)
     cluster = "from the file, unless --cluster is given" if dialect.brings_cluster else "--cluster NODESxGPUS"
+    if dialect.guesses_cluster:
+        cluster += f"; without it, what the file states or the most {dialect.counts} that were in use at once"
     facts = (("columns", columns), ("fragment", dialect.fragment), ("cluster", cluster))
     return Entry(dialect.name, text, facts=tuple(fact for fact in facts if fact[1]))
 

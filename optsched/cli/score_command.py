@@ -18,9 +18,11 @@ from optsched.cli.options import (
     reading_source,
 )
 from optsched.cli.output import answer, print_json, say
-from optsched.cli.report_file import check_report, write_report
+from optsched.cli.report_page import check_report, write_report
 
 if TYPE_CHECKING:
+    from rich.console import Group
+
     from optsched.report.page import PageTable
 
 BY = "group jobs by user, group, size or week; may be given several times; default: size and week"
@@ -72,11 +74,11 @@ def score(
     from optsched.progress import bars
 
     loaded = reading.load(what if instance is None else instance)
-    file = (loaded.instance,) if instance is None else (what, loaded.instance)
+    file, about = (loaded.instance, None) if instance is None else (what, loaded.instance)
     try:
         with bars() as progress:
             progress.step("bounding")
-            result = scored(*file, objective=objective, strong=strong, skipped_rows=loaded.skipped_rows)
+            result = scored(file, about, objective, strong=strong, skipped_rows=loaded.skipped_rows)
             tables = {key: result.by(key) for key in by or DEFAULT_KEYS}
     except RejectedSchedule as error:
         if as_json:
@@ -87,10 +89,13 @@ def score(
     if result.report.note:
         say(result.report.note)
 
-    def page(shown: list[PageTable], notes: list[str], command: str) -> str:
+    def view() -> Group:
+        return score_view(result, tables, whole=by is not None)
+
+    def page(sheets: list[PageTable], notes: list[str], command: str) -> str:
         from optsched.report.score_page import score_page
 
-        return score_page(result, shown, list(tables), notes, command)
+        return score_page(result, sheets, notes, command)
 
-    write_report(report_file, lambda: score_view(result, tables, whole=True), page)
-    answer(as_json, result.to_json, lambda: score_view(result, tables, whole=by is not None), report_file)
+    write_report(report_file, view, page)
+    answer(as_json, result.to_json, view, report_file)

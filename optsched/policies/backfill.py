@@ -127,6 +127,7 @@ class Reservations(Policy):
 
     knowledge = Knowledge.USER_LIMITS
     noted_times = ("promised",)
+    forecast = False
     _depth = 1
     _by_length = False
 
@@ -158,7 +159,7 @@ class Reservations(Policy):
             seconds = jobs.duration
         else:
             seconds = np.minimum(jobs.predicted * jobs.pace_range[0], jobs.walltime)
-        choices = {"by_length": self._by_length, "doubles": self.believe == "double"}
+        choices = {"by_length": self._by_length, "doubles": self.believe == "double", "forecasts": self.forecast}
         plan = new_plan(seconds, jobs.walltime, jobs.cluster_gpus, self._depth, **choices)
         self._noted = plan.promised
         return Order(key=jobs.arrival, plan=plan)
@@ -184,10 +185,10 @@ class Reservations(Policy):
         self._begun: dict[int, float] = {}  # of jobs that have started
         self._until: dict[int, float] = {}  # believed end of running jobs
         self._promised: dict[int, float] = {}
-        # for depth EVERY: starts of reservations, free GPUs by belief, did beliefs change, start of the next job
+        # for depth EVERY: starts of reservations, free GPUs by belief, start of the next job
         self._start: dict[int, float] = {}
         self._profile = Profile(view.now, view.cluster_gpus)
-        self._moved, self._wake = False, math.inf
+        self._wake = math.inf
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Start the jobs whose turn it is, and those that delay no reservation.
@@ -202,20 +203,24 @@ class Reservations(Policy):
         self._hear(view)
         yield from self._keep_promises(view) if self._depth == EVERY else self._backfill(view)
         self._waiting = [job for job in self._waiting if job not in self._begun]
+        if self.forecast and any(job not in self._promised for job in self._waiting):
+            profile = self._of_running(view)
+            for job in self._waiting:
+                self._promised.setdefault(job, self._reserve(view, job, profile))
 
     def _hear(self, view: View) -> None:
         """Note which jobs have ended, which run longer than believed, and which have arrived."""
-        now, self._moved = view.now, False
+        now, self._early, self._wrong = view.now, False, False
         self._profile.begin_at(now)
         for job in view.finished:
             until = self._until.pop(job)
-            self._moved |= until > now
+            self._early |= until > now
             self._profile.add(now, until, view.gpus(job))
         for job, until in self._until.items():
             if until <= now:
                 self._until[job] = self._longer(view, job)
                 self._profile.add(now, self._until[job], -view.gpus(job))
-                self._moved = True
+                self._wrong = True
         for job in view.arrived:
             self._seconds[job] = self._believed(view, job)
             self._waiting.append(job)
@@ -248,13 +253,9 @@ class Reservations(Policy):
                 if profile is not None:
                     profile.add(now, now + seconds, -gang)
                 continue
-            if profile is None:  # of running jobs alone
-                profile = Profile(now, view.free_gpus)
-                for other, until in self._until.items():
-                    profile.add(until, math.inf, view.gpus(other))
-            begin = profile.earliest(seconds, gang)
-            profile.add(begin, begin + seconds, -gang)
-            self._promised.setdefault(job, begin)
+            if profile is None:
+                profile = self._of_running(view)
+            self._promised.setdefault(job, self._reserve(view, job, profile))
             reserved += 1
             if reserved == self._depth:
                 break
@@ -267,34 +268,69 @@ class Reservations(Policy):
                 yield self._started(job, now, until)
                 profile.add(now, until, -gang)
 
+    def _of_running(self, view: View) -> Profile:
+        """Return the profile of the running jobs alone."""
+        profile = Profile(view.now, view.free_gpus)
+        for job, until in self._until.items():
+            profile.add(until, math.inf, view.gpus(job))
+        return profile
+
     def _keep_promises(self, view: View) -> Iterator[Decision]:
         """Reserve GPUs for every waiting job; a reservation moves only to an earlier time while beliefs are right."""
         now = view.now
         old = [job for job in self._waiting if job in self._start]
-        if self._moved or any(last_of_instant(self._start[job]) < now for job in old):  # the placement found no GPUs
+        self._wrong |= any(last_of_instant(self._start[job]) < now for job in old)  # the placement found no GPUs
+        if self._wrong:  # all reservations are made again
             for job in old:
-                start = self._start[job]
-                self._profile.add(max(now, start), start + self._seconds[job], view.gpus(job))
-                self._reserve(view, job)
+                self._give_up(view, job)
+            for job in old:
+                self._start[job] = self._reserve(view, job, self._profile)
+        elif self._early:
+            for job in old:
+                self._give_up(view, job)
+                self._start[job] = self._reserve(view, job, self._profile)
         for job in self._waiting[len(old) :]:
-            self._reserve(view, job)
-            self._promised[job] = self._start[job]
+            self._start[job] = self._promised[job] = self._reserve(view, job, self._profile)
         for job in self._waiting:
             if self._start[job] <= now and view.fits(job):
                 yield self._started(job, now, self._start[job] + self._seconds[job])
-        wake = min((self._start[job] for job in self._waiting if self._start[job] > now), default=math.inf)
-        if now < wake < math.inf and wake != self._wake:
-            yield Wake(wake)
-        self._wake = wake
+        # a job that needs more GPUs than are free now waits for an event in any case
+        later = [job for job in self._waiting if self._start[job] > now and view.gpus(job) <= view.free_gpus]
+        self._wake = min((self._start[job] for job in later), default=math.inf)
+        if later:
+            yield Wake(self._wake)
 
-    def _reserve(self, view: View, job: int) -> None:
+    def _reserve(self, view: View, job: int, profile: Profile) -> float:
+        """Take the earliest interval that a job fits into, and return its start."""
         seconds, gang = self._seconds[job], view.gpus(job)
-        begin = self._start[job] = self._profile.earliest(seconds, gang)
-        self._profile.add(begin, begin + seconds, -gang)
+        begin = profile.earliest(seconds, gang)
+        profile.add(begin, begin + seconds, -gang)
+        return begin
+
+    def _give_up(self, view: View, job: int) -> None:
+        start = self._start[job]
+        self._profile.add(max(view.now, start), start + self._seconds[job], view.gpus(job))
 
     def _started(self, job: int, now: float, until: float) -> Start:
         self._begun[job], self._until[job] = now, until
+        if self.forecast:
+            self._promised.setdefault(job, now)
         return Start(job)
+
+
+@dataclass
+class FewReservations(Reservations):
+    """Backfilling with reservations for the first waiting jobs only.
+
+    Parameters
+    ----------
+    walltime, believe, unlimited
+        As for `Reservations`.
+    forecast
+        Promise every job a start at its arrival, by a plan for the whole queue.
+    """
+
+    forecast: bool = False
 
 
 ORDERS = {"fifo": False, "sjf": True}
@@ -302,7 +338,7 @@ ORDERS = {"fifo": False, "sjf": True}
 
 @POLICIES.register("backfill")
 @dataclass
-class Backfill(Reservations):
+class Backfill(FewReservations):
     """Backfilling (EASY, conservative, and between): jobs start out of turn if they delay no reserved job, by belief.
 
     The queue is in order of (arrival, index). One decision is taken at every time, after all its events: ``depth=1`` is
@@ -316,7 +352,8 @@ class Backfill(Reservations):
 
     **All.** A job has a reservation from its arrival, the earliest interval beside all others, and starts at its
     start. When a job ends before its believed end, every waiting job in order of arrival moves to the earliest interval
-    that is free, its own included. While no job runs beyond its believed end, no reservation ever moves to a later time.
+    that is free, its own included; so no reservation moves to a later time. When a job runs beyond its believed end, or
+    the placement finds no GPUs for a reserved job, all reservations are made again, in order of arrival.
 
     **Beliefs.** A job takes its walltime, and one without a walltime ``unlimited`` seconds; ``walltime=exact``: its
     duration; ``walltime=PREDICTOR``: the prediction at its arrival, at most its walltime. A running job that reaches its
@@ -345,8 +382,11 @@ class Backfill(Reservations):
         What is believed of a job beyond its believed end: ``next-second`` or ``double``.
     unlimited
         Seconds that a job without a walltime is believed to take (a year, as in Slurm).
+    forecast
+        Promise every job a start at its arrival, the one that it has if all jobs wait in the order of the queue. The
+        plan for that costs O(queue^2) an arrival, and changes no decision.
     depth
-        Number of waiting jobs with a reservation, or ``all``.
+        Number of waiting jobs with a reservation, or ``all``, which implies ``forecast``.
     by
         Order of the jobs behind those with a reservation: ``fifo``, or ``sjf`` (the shortest by belief first).
     """

@@ -3,15 +3,65 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 
-from optsched.policies.backfill import Profile
 from optsched.problem.arrays import Bools, Ints
 from optsched.problem.cluster import Places
 
 
-class NodeProfile(Profile):
-    """The number of free GPUs of one node over time."""
+class NodeProfile:
+    """The number of free GPUs of one node over time: ``free[k]`` from ``times[k]`` on, until the next time.
+
+    Parameters
+    ----------
+    now
+        Time at which it begins, in seconds.
+    gpus
+        GPUs that are free from then on.
+    """
+
+    def __init__(self, now: float, gpus: int) -> None:
+        self.times, self.free = [now], [gpus]
+
+    def add(self, begin: float, end: float, gpus: int) -> None:
+        """Add GPUs from ``begin`` until ``end``; a negative number takes them.
+
+        Parameters
+        ----------
+        begin, end
+            Times in seconds, not before the beginning of the profile.
+        gpus
+            Number of GPUs.
+        """
+        first, last = self._step_at(begin), self._step_at(end) if end < math.inf else len(self.times)
+        for k in range(first, max(first, last)):
+            self.free[k] += gpus
+
+    def _step_at(self, time: float) -> int:
+        k = bisect_left(self.times, time)
+        if k == len(self.times) or self.times[k] != time:
+            self.times.insert(k, time)
+            self.free.insert(k, self.free[k - 1])
+        return k
+
+    def earliest(self, seconds: float, gpus: int) -> float:
+        """Return the first time from which on a number of GPUs is free for some seconds; inf if there is none.
+
+        Parameters
+        ----------
+        seconds
+            For how long.
+        gpus
+            Number of GPUs.
+        """
+        begin = self.times[0]
+        for time, free, until in zip(self.times, self.free, [*self.times[1:], math.inf], strict=True):
+            if time >= begin + seconds:
+                break
+            if free < gpus:
+                begin = until
+        return begin
 
     def holds(self, begin: float, end: float, gpus: int) -> bool:
         """Return whether a number of GPUs is free from ``begin`` until ``end``.
@@ -23,17 +73,8 @@ class NodeProfile(Profile):
         gpus
             Number of GPUs.
         """
-        until = [*self._time[1:], math.inf]
-        return all(
-            free >= gpus
-            for time, last, free in zip(self._time, until, self._free, strict=True)
-            if time < end and last > begin
-        )
-
-    @property
-    def steps(self) -> list[float]:
-        """Times at which the number changes, in seconds."""
-        return self._time
+        first = bisect_right(self.times, begin) - 1
+        return all(self.free[k] >= gpus for k in range(first, len(self.times)) if self.times[k] < end)
 
 
 def places_now(free: Ints, size: Ints, suits: Bools, gang: int) -> Places | None:
@@ -134,7 +175,7 @@ class NodePlan:
 
     def _together(self, gang: int, seconds: float, nodes: list[int], latest: float) -> Iterator[tuple[float, Places]]:
         """Yield the starts at which enough nodes are idle for some seconds."""
-        for begin in sorted({time for node in nodes for time in self._nodes[node].steps if time <= latest}):
+        for begin in sorted({time for node in nodes for time in self._nodes[node].times if time <= latest}):
             idle = (k for k in nodes if self._nodes[k].holds(begin, begin + seconds, int(self._size[k])))
             places = _spread(idle, self._size, gang)
             if places is not None:

@@ -29,18 +29,20 @@ from optsched.simulation.ordered import (
 from optsched.simulation.records import ASKED, DONE, FREE, WAITING
 from optsched.simulation.state import RunContext, State
 
+KEPT, EARLIER, WRONG = 0, 1, 2  # what was believed happened; a job ended before; a job runs longer, or cannot start
 EVERY = -1  # the depth at which every waiting job has a reservation that it keeps
 
 PLAN = record(
     depth="int",  # jobs with a reservation, or `EVERY`
     by_length="int",  # 1: jobs behind those with a reservation are considered the shortest first
+    forecasts="int",  # 1: every job is promised a start at its arrival, by a plan for the whole queue
     doubles="int",  # 1: a job beyond its believed end is believed to run twice as long; 0: a second more
     arrived="int",  # jobs that the loop has seen
     listed="int",  # of `Plan.shortest`
     running="int",
     steps="int",
     decisions="int",  # so far
-    moved="int",  # 1: a job ended early, or runs longer than believed
+    changed="int",  # beliefs at this decision: `KEPT`, `EARLIER` or `WRONG`
 )
 
 
@@ -61,7 +63,14 @@ class Plan(NamedTuple):
 
 
 def new_plan(
-    seconds: Floats, limit: Floats, gpus: int, depth: int, *, by_length: bool = False, doubles: bool = False
+    seconds: Floats,
+    limit: Floats,
+    gpus: int,
+    depth: int,
+    *,
+    by_length: bool = False,
+    doubles: bool = False,
+    forecasts: bool = False,
 ) -> Plan:
     """Return the plan of a run before the first event.
 
@@ -79,10 +88,13 @@ def new_plan(
         Whether jobs behind those with a reservation are considered in order of (seconds, key, index).
     doubles
         Whether a job beyond its believed end is believed to run twice as long as so far; otherwise a second more.
+    forecasts
+        Whether every job is promised a start at its arrival, by a plan for the whole queue.
     """
     n = seconds.size
     facts = np.zeros(1, dtype=PLAN)
-    facts["depth"], facts["by_length"], facts["doubles"], facts["steps"] = depth, by_length, doubles, 1
+    facts["depth"], facts["steps"] = depth, 1
+    facts["by_length"], facts["doubles"], facts["forecasts"] = by_length, doubles, forecasts
     reals, whole = np.full((3, n), np.nan), np.zeros((3, n), dtype=np.int64)
     time, free = np.zeros(2 * n + 4), np.full(2 * n + 4, gpus, dtype=np.int64)
     return Plan(
@@ -189,7 +201,7 @@ def _hear(s: State, plan: Plan) -> None:
     w, now, running = plan.facts[0], s.engine[0].now, 0
     keeps = w.depth == EVERY
     w.decisions += 1
-    w.moved = 0
+    w.changed = KEPT
     if keeps:
         _forget_past(plan, now)
     for i in range(w.running):
@@ -199,7 +211,7 @@ def _hear(s: State, plan: Plan) -> None:
             running += 1
         elif keeps and plan.until[j] > now:
             _add(plan, now, plan.until[j], s.jobs[j].gpus)
-            w.moved = 1
+            w.changed = EARLIER
     w.running = running
     while w.running > 0 and plan.until[plan.running[0]] <= now:
         j, until = plan.running[0], now + 1.0
@@ -212,7 +224,7 @@ def _hear(s: State, plan: Plan) -> None:
             until = longer if longer > now else until
         if keeps:
             _add(plan, now, until, -s.jobs[j].gpus)
-            w.moved = 1
+            w.changed = WRONG
         _insert_running(plan, j, until)
 
 
@@ -251,6 +263,8 @@ def _starts(place: Any, s: State, context: RunContext, plan: Plan, j: int, until
         return False
     start(s, context, j, entries, np.int64(0))
     _insert_running(plan, j, until)
+    if plan.facts[0].forecasts != 0 and np.isnan(plan.promised[j]):
+        plan.promised[j] = s.engine[0].now
     return True
 
 
@@ -316,6 +330,23 @@ def _backfill_shortest(place: Any, s: State, context: RunContext, plan: Plan) ->
     w.listed = waiting
 
 
+@njit(**NESTED)
+def _forecast(s: State, plan: Plan) -> None:
+    # What jobs that have just arrived are promised: the start that each has if all wait in the order of the queue.
+    new = False
+    for i in range(s.engine[0].queued):
+        j = s.heap[i].number
+        new = new or (s.jobs[j].status == WAITING and np.isnan(plan.promised[j]))
+    if new:
+        _believe(s, plan)
+        for i in range(s.engine[0].queued):
+            j = s.heap[i].number
+            if s.jobs[j].status == WAITING:
+                _reserve(s, plan, j)
+                if np.isnan(plan.promised[j]):
+                    plan.promised[j] = plan.begin[j]
+
+
 @njit(**INNER)
 def _reserve(s: State, plan: Plan, j: int) -> None:
     begin = _earliest(plan, plan.seconds[j], s.jobs[j].gpus)
@@ -330,15 +361,17 @@ def _keep_promises(place: Any, s: State, context: RunContext, plan: Plan) -> Non
     for i in range(e.queued):
         j = s.heap[i].number
         if end_of_instant(plan.begin[j]) < e.now:  # the placement found no GPUs
-            w.moved = 1
+            w.changed = WRONG
     for i in range(e.queued):
         j = s.heap[i].number
-        if np.isnan(plan.promised[j]):
-            continue
-        if w.moved != 0:
+        if w.changed != KEPT and not np.isnan(plan.promised[j]):
             _add(plan, max(e.now, plan.begin[j]), plan.begin[j] + plan.seconds[j], s.jobs[j].gpus)
+            if w.changed == EARLIER:
+                _reserve(s, plan, j)
+    for i in range(e.queued):
+        j = s.heap[i].number
+        if w.changed == WRONG and not np.isnan(plan.promised[j]):
             _reserve(s, plan, j)
-    e.tick = np.inf
     for i in range(e.queued):
         j = s.heap[i].number
         if np.isnan(plan.promised[j]):
@@ -346,10 +379,13 @@ def _keep_promises(place: Any, s: State, context: RunContext, plan: Plan) -> Non
             plan.promised[j] = plan.begin[j]
     for i in range(e.queued):
         j = s.heap[i].number
-        if plan.begin[j] > e.now:
-            e.tick = min(e.tick, plan.begin[j])
-        else:
+        if plan.begin[j] <= e.now:
             _starts(place, s, context, plan, j, plan.begin[j] + plan.seconds[j])
+    e.tick = np.inf
+    for i in range(e.queued):  # a job that needs more GPUs than are free now waits for an event in any case
+        j = s.heap[i].number
+        if s.jobs[j].status == WAITING and plan.begin[j] > e.now and s.jobs[j].gpus <= e.free:
+            e.tick = min(e.tick, plan.begin[j])
 
 
 def _run_planned(place: Any, s: State, context: RunContext, plan: Plan, events: int) -> int:
@@ -364,6 +400,8 @@ def _run_planned(place: Any, s: State, context: RunContext, plan: Plan, events: 
                 _keep_promises(place, s, context, plan)
             else:
                 _backfill(place, s, context, plan)
+                if plan.facts[0].forecasts != 0:
+                    _forecast(s, plan)
             forget_started(s)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 import yaml
+from packaging.requirements import Requirement
 from sources import files, imported, one_process
 
 import optsched
@@ -25,7 +26,9 @@ README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
 def names(requirements: list[str]) -> set[str]:
-    return {re.split(r"[\s\[<>=!~;]", each, maxsplit=1)[0].lower() for each in requirements}
+    """Names of those that this version of Python needs."""
+    needed = map(Requirement, requirements)
+    return {each.name.lower() for each in needed if each.marker is None or each.marker.evaluate()}
 
 
 @cache

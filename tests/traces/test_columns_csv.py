@@ -97,6 +97,8 @@ def test_what_is_neither_a_number_nor_like_a_date_hears_of_both(read: Reader) ->
         RowErrors, match=r"submitted = 'soon': invalid .expected: seconds >= 0, or Unix seconds, or a date"
     ):
         read("csv", "submitted,wanted,seconds\nsoon,1,30\n", columns=NAMED)
+    with pytest.raises(RowErrors, match=r"submitted = 'soon': invalid .expected: a date-time such as"):
+        read("csv", "submitted,wanted,seconds\n2026-03-02,1,30\nsoon,1,30\n2026-03-03,1,30\n", columns=NAMED)
 
 
 def test_all_optional_fields(read: Reader) -> None:

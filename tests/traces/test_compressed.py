@@ -25,6 +25,7 @@ def test_a_compressed_log_is_read_like_a_plain_one(tmp_path: Path, kind: str) ->
     whole.write_bytes(PACKED[kind](half[:30]) + PACKED[kind](half[30:]))  # two members, as rotated logs have
     read = osd.load(f"csv:{whole}", columns=NAMES, cluster="1x4")
     assert read.digest == osd.load(f"csv:{tmp_path}/log.csv", columns=NAMES, cluster="1x4").digest
+    assert read.name == "log"
     assert read.recipe is not None
     assert read.recipe["parameters"]["sha256"] == hashlib.sha256(whole.read_bytes()).hexdigest()
     with one_line("a trace is named with its dialect", f"csv:{whole} --columns {NAMES} --cluster NODESxGPUS"):

@@ -128,6 +128,15 @@ def test_another_file_is_no_log_in_this_format(read: Reader) -> None:
         read("swf", "arrival,gpus,duration\n0,1,5\n")
 
 
+def test_only_rows_must_be_utf8(tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    path.write_bytes("; Installation: Universität\n".encode("latin-1") + row(1, 0, 0, 5).encode())
+    assert DIALECTS.get("swf").read(path).table.height == 1
+    path.write_bytes(path.read_bytes() + b"2 0 0 5 1 -1 -1 -1 -1 -1 1 \xe4 -1 -1 -1 -1 -1 -1\n")
+    with pytest.raises(RowErrors, match="row 3, bytes = '\\?': not UTF-8"):
+        DIALECTS.get("swf").read(path)
+
+
 def test_a_header_with_lines_that_go_on() -> None:
     lines = [
         ";",

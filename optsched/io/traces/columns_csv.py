@@ -158,7 +158,7 @@ def _what_ran(rows: Rows, columns: Mapping[str, str], times: Mapping[str, pl.Ser
         if other.any():
             line, says, counted = (column.filter(other)[0] for column in (rows.line, stated, duration))
             count = f"{int(other.sum())} of {int(rows.good.sum())} rows"
-            first = f"the first in row {line}: {says:g} s, not {counted:g} s"
+            first = f"the first in row {line}: {says:.10g} s, not {counted:.10g} s"
             rows.say(f"{count} state another {columns['duration']} than end - start, {first}; end - start is used")
     return {"duration": duration, "ran": pieces_of(start, end)}
 
@@ -259,7 +259,7 @@ def _times(rows: Rows, column: str, date_times: bool, *, required: bool) -> pl.S
         line, like = rows.line.filter(same)[0], text.filter(same)[0]
         mixed = f"{kinds[0]} as row {line} has, {like!r}, and not {kinds[1]}: one clock for the whole column"
         legal = pl.when(other).then(pl.lit(mixed)).otherwise(legal)
-    said = pl.DataFrame({"row": rows.line}).select(legal.alias("legal"))["legal"]
+    said = pl.DataFrame({"row": rows.line}).with_columns(legal.alias("legal"))["legal"]
     if date_times:
         return rows.date_times(column, legal=said, required=required).alias(column)
     return rows.number(column, least=0, below=UNIX_MILLISECONDS, legal=said, required=required)

@@ -27,6 +27,7 @@ from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import Registry
 
+COMPRESSED = (".gz", ".zst")
 CLUSTER_LEGAL = "--cluster NODESxGPUS[:TYPE][+...], e.g. 8x8"
 
 
@@ -69,6 +70,12 @@ class TraceRequest:
     release: str = "submit"
     walltimes: str = KEEP
     dialect: str = ""
+
+    @property
+    def stem(self) -> str:
+        """Name of the file without its suffix, and without that of a compression."""
+        stem = Path(self.path.stem)
+        return stem.stem if self.path.suffix.lower() in COMPRESSED else stem.name
 
     def no_instance(self, field: str, legal: str) -> InputError:
         """Return the error for a fragment that names no instance of a file with many.
@@ -385,7 +392,7 @@ def finish(
     untouched = table.height == rows.count and where == cluster
     return TraceRead(
         table=table,
-        name=request.path.stem + (f"#{request.fragment}" if request.fragment else ""),
+        name=request.stem + (f"#{request.fragment}" if request.fragment else ""),
         skipped_rows=skipped,
         cluster=where,
         objective=objective,

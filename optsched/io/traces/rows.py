@@ -28,7 +28,7 @@ class Rows:
     """Rows of one file and their problems.
 
     ``columns``: names of those that the file has; ``line`` of every row; ``count`` of the rows read, good and bad; ``good``
-    bool[rows]: those that have passed every check so far; ``absent`` bool[rows]: those that `leave_out` left out;
+    bool[rows]: those that have passed every check so far; ``absent`` bool[rows]: those that were left out or passed over;
     ``left_out``: how many of them for each reason; ``said``: what `say` noted, for people.
     """
 
@@ -96,7 +96,7 @@ class Rows:
             for row, text, hint in zip(self.line.filter(wrong), texts, hints, strict=True)
         ]
 
-    def leave_out(self, which: pl.Series, reason: str | None) -> None:
+    def leave_out(self, which: pl.Series, reason: str, count: int | None = None) -> None:
         """Leave rows out that are legal but are no jobs of the instance, such as jobs that never ran.
 
         They are counted by reason, not as bad rows. Later checks pass over them. A bad row stays bad, and a row that was
@@ -107,16 +107,27 @@ class Rows:
         which
             The rows, bool[rows]; null counts as not.
         reason
-            Why, as a phrase that fits behind a number of rows: ``never ran``. None: they are not counted, since each is
-            a part of the job of another row.
+            Why, as a phrase that fits behind a number of rows: ``never ran``.
+        count
+            Number of jobs that the rows stand for; None: one each.
         """
         out = which.fill_null(False) & self.good
         if out.any():
-            if reason is not None:
-                self.left_out[reason] = self.left_out.get(reason, 0) + int(out.sum())
-            self.absent |= out
-            self.good &= ~out
-            self._read &= ~out
+            self.left_out[reason] = self.left_out.get(reason, 0) + (int(out.sum()) if count is None else count)
+            self.pass_over(out)
+
+    def pass_over(self, which: pl.Series) -> None:
+        """Pass over rows that are parts of the job of another row; they are neither bad nor left out.
+
+        Parameters
+        ----------
+        which
+            The rows, bool[rows]; null counts as not.
+        """
+        out = which.fill_null(False) & self.good
+        self.absent |= out
+        self.good &= ~out
+        self._read &= ~out
 
     def say(self, line: str) -> None:
         """Note a line about how the file was read, which is shown with every result.

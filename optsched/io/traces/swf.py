@@ -104,7 +104,7 @@ def read(request: TraceRequest) -> TraceRead:
         fields={"arrival": "submit", "gpus": "processors", "duration": "run", "walltime": "requested_time"},
         from_earliest=("arrival",) if unix else (),
         notes=header.clock | ({"unix_start": 0, "clock": "from the earliest job"} if unix else {}),
-        cluster=None if declared is None else Cluster.parse(f"1x{declared}"),
+        cluster=None if declared is None or request.cluster else Cluster.parse(f"1x{declared}"),
     )
 
 
@@ -168,7 +168,7 @@ def _one_row_a_job(rows: Rows, table: pl.DataFrame) -> tuple[pl.DataFrame, pl.Se
         broken=pl.col("several") & ~pl.col("good").all().over("job"),
     )
     rows.reject(table["broken"] & rows.good, "job", "a job whose other rows can be read", "another part is invalid")
-    rows.leave_out(~table["kept"], None)
+    rows.pass_over(~table["kept"])
     stay = pl.col("wait") + pl.col("run").clip(0)
     parts = table.filter("part", ~pl.col("broken")).with_columns(
         end=(pl.col("submit").first() + stay.cum_sum()).over("job"), known=(pl.col("wait") >= 0).all().over("job")

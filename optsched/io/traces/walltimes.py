@@ -32,7 +32,8 @@ def apply_walltimes(rows: Rows, table: pl.DataFrame, choice: str) -> pl.DataFram
     beyond = over > 0
     if not beyond.any():
         return table
-    longer = f"{int(beyond.sum())} of {table.height} jobs ran longer than their walltime, by up to {float(over.to_numpy().max()):g} s"
+    most = float(over.to_numpy().max())
+    longer = f"{int(beyond.sum())} of {table.height} jobs ran longer than their walltime, by up to {most:.10g} s"
     if choice == KEEP:
         rows.say(f"{longer}: they are kept; --walltimes cut ends them at it")
         return table
