@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
         RowErrors as RowErrors,
         SimulationError as SimulationError,
     )
+    from optsched.evaluation.advice.advice import Advice as Advice, advise as advise
     from optsched.evaluation.evaluate import compare as compare, evaluate as evaluate
     from optsched.evaluation.report import Report as Report
     from optsched.evaluation.robustness import Robustness as Robustness, robustness_curves as robustness_curves
@@ -111,6 +112,7 @@ _NAMES = {
     "classes.task_sharing.simulation.iterations": "TaskRun",
     "classes.task_sharing.simulation.task_policy": "Countdown TaskOrder",
     "errors": "InfeasibleError InputError KnowledgeError NotInstalledError OptschedError RowErrors SimulationError",
+    "evaluation.advice.advice": "Advice advise",
     "evaluation.evaluate": "compare evaluate",
     "evaluation.report": "Report",
     "evaluation.robustness": "Robustness robustness_curves",

@@ -25,7 +25,7 @@ BELIEVED = ("next-second", "double")
 
 
 class FreeGpus:
-    """The number of free GPUs over time, as the policy believes.
+    """The number of free GPUs over time, as the policy believes: ``free[k]`` from ``times[k]`` until the next time.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ class FreeGpus:
     """
 
     def __init__(self, now: float, gpus: int) -> None:
-        self._time, self._free = [now], [gpus]  # free from a time until the next one; the last for ever
+        self.times, self.free = [now], [gpus]  # free from a time until the next one; the last for ever
 
     def add(self, begin: float, end: float, gpus: int) -> None:
         """Add GPUs from ``begin`` until ``end``; a negative number takes them.
@@ -51,13 +51,13 @@ class FreeGpus:
         if begin < end:
             first, last = self._step_at(begin), self._step_at(end)
             for k in range(first, last):
-                self._free[k] += gpus
+                self.free[k] += gpus
 
     def _step_at(self, time: float) -> int:
-        k = bisect_left(self._time, time)
-        if k == len(self._time) or self._time[k] != time:
-            self._time.insert(k, time)
-            self._free.insert(k, self._free[k - 1])
+        k = bisect_left(self.times, time)
+        if k == len(self.times) or self.times[k] != time:
+            self.times.insert(k, time)
+            self.free.insert(k, self.free[k - 1])
         return k
 
     def begin_at(self, now: float) -> None:
@@ -68,10 +68,10 @@ class FreeGpus:
         now
             Time in seconds.
         """
-        steps = [(time, free) for time, free in zip(self._time, self._free, strict=True) if time > now]
-        steps.insert(0, (now, self._free[len(self._time) - len(steps) - 1]))
+        steps = [(time, free) for time, free in zip(self.times, self.free, strict=True) if time > now]
+        steps.insert(0, (now, self.free[len(self.times) - len(steps) - 1]))
         kept = [step for k, step in enumerate(steps) if k == 0 or step[1] != steps[k - 1][1]]
-        self._time, self._free = [time for time, _ in kept], [free for _, free in kept]
+        self.times, self.free = [time for time, _ in kept], [free for _, free in kept]
 
     def stays(self, end: float, gpus: int) -> bool:
         """Return whether a number of GPUs is free from the beginning until ``end``.
@@ -83,7 +83,7 @@ class FreeGpus:
         gpus
             Number of GPUs.
         """
-        return all(self._free[k] >= gpus for k in range(len(self._time)) if self._time[k] < end)
+        return all(self.free[k] >= gpus for k in range(len(self.times)) if self.times[k] < end)
 
     def earliest(self, seconds: float, gpus: int) -> float:
         """Return the first time from which on a number of GPUs is free for some seconds.
@@ -95,12 +95,12 @@ class FreeGpus:
         gpus
             Number of GPUs, at most those of the cluster.
         """
-        begin = self._time[0]
-        for k, time in enumerate(self._time):
+        begin = self.times[0]
+        for k, time in enumerate(self.times):
             if time >= begin + seconds:
                 break
-            if self._free[k] < gpus and k + 1 < len(self._time):
-                begin = self._time[k + 1]
+            if self.free[k] < gpus and k + 1 < len(self.times):
+                begin = self.times[k + 1]
         return begin
 
 
