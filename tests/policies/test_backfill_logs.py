@@ -12,7 +12,7 @@ import optsched
 from optsched.compiled import without_interpreting
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance
-from optsched.simulation.promised_starts import promises
+from optsched.simulation.promised_starts import promised_starts
 
 from .backfill_reference import delayed_heads, starts_of
 
@@ -52,7 +52,7 @@ def test_kth_sp2(data_dir: Path, spec: str) -> None:
     slow = np.maximum(1, (wait + length) / np.maximum(length, 10))
     flow = round(float((wait + length).sum()))
     assert (flow, round(wait.mean(), 3), round(slow.mean(), 3), round(np.percentile(slow, 95), 1)) == KTH[spec]
-    kept = promises(run)
+    kept = promised_starts(run)
     if kept is not None:
         assert kept.share_kept == 1
         assert (kept.late_at(0.0) == 0) == spec.endswith("exact")
