@@ -208,9 +208,9 @@ def test_a_forecast_changes_no_decision_and_promises_every_job_a_start() -> None
     assert starts_of(run) == starts_of(plain) == [0, 10, 33, 3]
     made = promised_starts(run)
     assert made is not None
-    assert made.wait.tolist() == [0, 9, 13, 22]
-    assert made.late.tolist() == [0, 0, 18, -22]
-    assert (made.share, made.share_kept, made.mean_late, made.late_at(1.0)) == (1, 0.75, -1, 18)
+    assert made.wait.tolist() == [0, 9, 13, 0]
+    assert made.late.tolist() == [0, 0, 18, 0]  # job 3 started at once, and job 2 had been promised 15
+    assert (made.share, made.share_kept, made.mean_late, made.late_at(1.0)) == (1, 0.75, 4.5, 18)
     assert plain.notes["promised"].tolist()[:3] == [pytest.approx(np.nan, nan_ok=True), 10, 33]  # of heads alone
     assert promised_starts(simulate(instance, "fifo")) is None
 
