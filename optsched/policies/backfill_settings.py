@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from optsched.policies import POLICIES
 from optsched.policies.backfill import FewReservations, ReservingPolicy
-from optsched.simulation.reservations import EVERY
+from optsched.simulation.reservation_plan import EVERY
 
 
 @POLICIES.register("easy")

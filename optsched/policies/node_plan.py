@@ -6,7 +6,7 @@ import math
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
-from optsched.policies.backfill import FreeGpus
+from optsched.policies.free_gpus import FreeGpus
 from optsched.problem.arrays import Bools, Ints
 from optsched.problem.cluster import Places
 

@@ -1,20 +1,16 @@
 """The compiled loop of policies that reserve GPUs for waiting jobs: backfilling.
 
 The loop makes the decisions of `optsched.policies.backfill`, which defines them in plain Python, bit for bit.
-
-The *profile* is the number of free GPUs over time, as the policy believes: ``free[k]`` from ``time[k]`` until
-``time[k + 1]``, and ``free`` of the last step for ever. No two consecutive steps are equal.
 """
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import numba
 import numpy as np
 
-from optsched.compiled import INNER, KERNEL, NESTED, njit, record, types
-from optsched.problem.arrays import Floats, Ints
+from optsched.compiled import INNER, KERNEL, NESTED, njit, types
 from optsched.simulation.kernel import start
 from optsched.simulation.next_event import end_of_instant
 from optsched.simulation.ordered import (
@@ -27,166 +23,19 @@ from optsched.simulation.ordered import (
     next_decision,
 )
 from optsched.simulation.records import ASKED, DONE, FREE, WAITING
-from optsched.simulation.state import RunContext, State
-
-KEPT, EARLIER, WRONG = 0, 1, 2  # what was believed happened; a job ended before; a job runs longer, or cannot start
-EVERY = -1  # the depth at which every waiting job has a reservation that it keeps
-
-PLAN = record(
-    depth="int",  # jobs with a reservation, or `EVERY`
-    by_length="int",  # 1: jobs behind those with a reservation are considered the shortest first
-    forecasts="int",  # 1: every job is promised a start at its arrival, by a plan for the whole queue
-    doubles="int",  # 1: a job beyond its believed end is believed to run twice as long; 0: a second more
-    arrived="int",  # jobs that the loop has seen
-    listed="int",  # of `ReservationPlan.shortest`
-    running="int",
-    steps="int",
-    decisions="int",  # so far
-    changed="int",  # beliefs at this decision: `KEPT`, `EARLIER` or `WRONG`
+from optsched.simulation.reservation_plan import (
+    EARLIER,
+    EVERY,
+    KEPT,
+    WRONG,
+    ReservationPlan,
+    add_gpus,
+    earliest,
+    forget_past,
+    new_plan,
+    stays_free,
 )
-
-
-class ReservationPlan(NamedTuple):
-    """The beliefs and reservations of a run of n jobs; a run changes them."""
-
-    facts: Any  # PLAN[1]
-    seconds: Floats  # f64[n] seconds that a job is believed to run
-    limit: Floats  # f64[n] seconds that it runs at most, inf: not known
-    promised: Floats  # f64[n] start of its first reservation; nan: it has had none
-    begin: Floats  # f64[n] start of its reservation at depth `EVERY`
-    until: Floats  # f64[n] believed end of a running job
-    running: Ints  # i64[n] running jobs, the first believed end first
-    shortest: Ints  # i64[n] waiting jobs in order of (seconds, key, index)
-    considered: Ints  # i64[n] the last decision in which it was considered in the order of the queue
-    time: Floats  # f64[2 n + 4] of the profile
-    free: Ints  # i64[2 n + 4]
-
-
-def new_plan(
-    seconds: Floats,
-    limit: Floats,
-    gpus: int,
-    depth: int,
-    *,
-    by_length: bool = False,
-    doubles: bool = False,
-    forecasts: bool = False,
-) -> ReservationPlan:
-    """Return the plan of a run before the first event.
-
-    Parameters
-    ----------
-    seconds
-        Seconds that every job is believed to run, f64[n].
-    limit
-        Seconds that every job runs at most, f64[n]; inf if not known.
-    gpus
-        GPUs of the cluster.
-    depth
-        Number of waiting jobs with a reservation, or `EVERY`.
-    by_length
-        Whether jobs behind those with a reservation are considered in order of (seconds, key, index).
-    doubles
-        Whether a job beyond its believed end is believed to run twice as long as so far; otherwise a second more.
-    forecasts
-        Whether every job is promised a start at its arrival, by a plan for the whole queue.
-    """
-    n = seconds.size
-    facts = np.zeros(1, dtype=PLAN)
-    facts["depth"], facts["steps"] = depth, 1
-    facts["by_length"], facts["doubles"], facts["forecasts"] = by_length, doubles, forecasts
-    return ReservationPlan(
-        facts,
-        seconds=np.array(seconds, dtype=np.float64),
-        limit=np.array(limit, dtype=np.float64),
-        promised=np.full(n, np.nan),
-        begin=np.full(n, np.nan),
-        until=np.full(n, np.nan),
-        running=np.zeros(n, dtype=np.int64),
-        shortest=np.zeros(n, dtype=np.int64),
-        considered=np.zeros(n, dtype=np.int64),
-        time=np.zeros(2 * n + 4),
-        free=np.full(2 * n + 4, gpus, dtype=np.int64),
-    )
-
-
-# --- the profile ------------------------------------------------------------------------------------------------------
-
-
-@njit(**NESTED)
-def _step_at(plan: ReservationPlan, t: float) -> int:
-    # The step that begins at t; it is made if there is none.
-    w, time, free = plan.facts[0], plan.time, plan.free
-    low, high = 0, w.steps
-    while low < high:
-        middle = (low + high) >> 1
-        if time[middle] < t:
-            low = middle + 1
-        else:
-            high = middle
-    if low == w.steps or time[low] != t:
-        for k in range(w.steps, low, -1):
-            time[k], free[k] = time[k - 1], free[k - 1]
-        time[low], free[low] = t, free[low - 1]
-        w.steps += 1
-    return low
-
-
-@njit(**NESTED)
-def _merge(plan: ReservationPlan, k: int) -> None:
-    # With the step before it, if both have as many free GPUs.
-    w, time, free = plan.facts[0], plan.time, plan.free
-    if 0 < k < w.steps and free[k] == free[k - 1]:
-        w.steps -= 1
-        for i in range(k, w.steps):
-            time[i], free[i] = time[i + 1], free[i + 1]
-
-
-@njit(**NESTED)
-def _add(plan: ReservationPlan, begin: float, end: float, gpus: int) -> None:
-    # Free GPUs from begin until end; negative: they are taken.
-    if begin < end:
-        first, last = _step_at(plan, begin), _step_at(plan, end)
-        for k in range(first, last):
-            plan.free[k] += gpus
-        _merge(plan, last)
-        _merge(plan, first)
-
-
-@njit(**NESTED)
-def _forget_past(plan: ReservationPlan, now: float) -> None:
-    w, time, free, past = plan.facts[0], plan.time, plan.free, 0
-    while past + 1 < w.steps and time[past + 1] <= now:
-        past += 1
-    if past > 0:
-        w.steps -= past
-        for k in range(w.steps):
-            time[k], free[k] = time[k + past], free[k + past]
-    time[0] = now
-
-
-@njit(**NESTED)
-def _earliest(plan: ReservationPlan, seconds: float, gpus: int) -> float:
-    # The first time at which so many GPUs are free for so long.
-    w, time, free = plan.facts[0], plan.time, plan.free
-    begin, k = time[0], 0
-    while k < w.steps and time[k] < begin + seconds:
-        if free[k] < gpus and k + 1 < w.steps:
-            begin = time[k + 1]
-        k += 1
-    return float(begin)
-
-
-@njit(**NESTED)
-def _stays_free(plan: ReservationPlan, end: float, gpus: int) -> bool:
-    # Are so many GPUs free from now until end?
-    for k in range(plan.facts[0].steps):
-        if plan.time[k] >= end:
-            return True
-        if plan.free[k] < gpus:
-            return False
-    return True
-
+from optsched.simulation.state import RunContext, State
 
 # --- events -----------------------------------------------------------------------------------------------------------
 
@@ -211,14 +60,14 @@ def _hear(s: State, plan: ReservationPlan) -> None:
     w.decisions += 1
     w.changed = KEPT
     if keeps:
-        _forget_past(plan, now)
+        forget_past(plan, now)
     for i in range(w.running):
         j = plan.running[i]
         if s.jobs[j].status != DONE:
             plan.running[running] = j
             running += 1
         elif keeps and plan.until[j] > now:
-            _add(plan, now, plan.until[j], s.jobs[j].gpus)
+            add_gpus(plan, now, plan.until[j], s.jobs[j].gpus)
             w.changed = EARLIER
     w.running = running
     while w.running > 0 and plan.until[plan.running[0]] <= now:
@@ -231,7 +80,7 @@ def _hear(s: State, plan: ReservationPlan) -> None:
             longer = begun + min(2.0 * (now - begun), plan.limit[j])
             until = longer if longer > now else until
         if keeps:
-            _add(plan, now, until, -s.jobs[j].gpus)
+            add_gpus(plan, now, until, -s.jobs[j].gpus)
             w.changed = WRONG
         _insert_running(plan, j, until)
 
@@ -281,11 +130,11 @@ def _starts_beside(place: Any, s: State, context: RunContext, plan: ReservationP
     # It starts if it also fits beside the reservations until its believed end.
     now, gang = s.engine[0].now, s.jobs[j].gpus
     until = now + plan.seconds[j]
-    if gang > s.engine[0].free or not _stays_free(plan, until, gang):
+    if gang > s.engine[0].free or not stays_free(plan, until, gang):
         return False
     if not _starts(place, s, context, plan, j, until):
         return False
-    _add(plan, now, until, -gang)
+    add_gpus(plan, now, until, -gang)
     return True
 
 
@@ -322,8 +171,8 @@ def _backfill(place: Any, s: State, context: RunContext, plan: ReservationPlan) 
                 if w.depth == 1 and e.free == 0 and not np.isnan(plan.promised[j]):
                     return
                 _believe(s, plan)
-            begin = _earliest(plan, seconds, gang)
-            _add(plan, begin, begin + seconds, -gang)
+            begin = earliest(plan, seconds, gang)
+            add_gpus(plan, begin, begin + seconds, -gang)
             if np.isnan(plan.promised[j]):
                 plan.promised[j] = begin
             reserved += 1
@@ -366,9 +215,9 @@ def _forecast(s: State, plan: ReservationPlan) -> None:
 
 @njit(**INNER)
 def _reserve(s: State, plan: ReservationPlan, j: int) -> None:
-    begin = _earliest(plan, plan.seconds[j], s.jobs[j].gpus)
+    begin = earliest(plan, plan.seconds[j], s.jobs[j].gpus)
     plan.begin[j] = begin
-    _add(plan, begin, begin + plan.seconds[j], -s.jobs[j].gpus)
+    add_gpus(plan, begin, begin + plan.seconds[j], -s.jobs[j].gpus)
 
 
 @njit(**KERNEL)
@@ -382,7 +231,7 @@ def _keep_promises(place: Any, s: State, context: RunContext, plan: ReservationP
     for i in range(e.queued):
         j = s.heap[i].number
         if w.changed != KEPT and not np.isnan(plan.promised[j]):
-            _add(plan, max(e.now, plan.begin[j]), plan.begin[j] + plan.seconds[j], s.jobs[j].gpus)
+            add_gpus(plan, max(e.now, plan.begin[j]), plan.begin[j] + plan.seconds[j], s.jobs[j].gpus)
             if w.changed == EARLIER:
                 _reserve(s, plan, j)
     for i in range(e.queued):

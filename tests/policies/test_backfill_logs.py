@@ -12,7 +12,9 @@ import optsched
 from optsched.compiled import without_interpreting
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance
-from optsched.simulation.promised_starts import promises
+from optsched.simulation.promised_starts import promised_starts
+
+from .backfill_reference import delayed_heads, starts_of
 
 # total flow time, mean wait, mean and 95th percentile of the bounded slowdown (threshold 10 s)
 KTH = {
@@ -50,7 +52,7 @@ def test_kth_sp2(data_dir: Path, spec: str) -> None:
     slow = np.maximum(1, (wait + length) / np.maximum(length, 10))
     flow = round(float((wait + length).sum()))
     assert (flow, round(wait.mean(), 3), round(slow.mean(), 3), round(np.percentile(slow, 95), 1)) == KTH[spec]
-    kept = promises(run)
+    kept = promised_starts(run)
     if kept is not None:
         assert kept.share_kept == 1
         assert (kept.late_at(0.0) == 0) == spec.endswith("exact")
@@ -66,3 +68,13 @@ def test_lublin_256(data_dir: Path, spec: str) -> None:
     assert round(float(stay.sum())) == flow
     if slowdown is not None:
         assert round(float(np.maximum(1, stay / np.maximum(instance.duration, 10)).mean()), 3) == slowdown
+
+
+def test_no_backfilled_job_delays_the_head(data_dir: Path) -> None:
+    instance = log(data_dir, "KTH-SP2.swf", 100)
+    with without_interpreting():
+        run = simulate(instance, "easy")
+    columns = (instance.arrival, instance.duration, instance.walltime, instance.gpus)
+    rows = list(zip(*(column.tolist() for column in columns), strict=True))
+    assert (np.diff(instance.arrival) >= 0).all()
+    assert delayed_heads(rows, starts_of(run), 100) == (0, 15_175)

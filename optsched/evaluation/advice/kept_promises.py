@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from optsched.simulation.metrics import first_starts
+from optsched.simulation.promised_starts import promised_starts
 from optsched.simulation.run import Run
 
-PROMISED = "promised"  # note of a policy that reserves GPUs: the first start that it announces to a job
 KEPT = 1e-6  # seconds after the promise at which a job still starts in time
 
 
@@ -48,13 +48,12 @@ def promises(run: Run) -> Promises | None:
     run
         The run.
     """
-    if PROMISED not in run.notes:
+    starts = promised_starts(run)
+    if starts is None:
         return None
     local = run.relative
-    start, arrival = first_starts(local.schedule), local.instance.arrival
-    waited = start > arrival
-    late = (start - local.notes[PROMISED])[waited]
-    late = late[np.isfinite(late)]
+    waited = first_starts(local.schedule) > local.instance.arrival
+    late = starts.late[waited & np.isfinite(starts.late)]
     if not late.size:
         return Promises(0, int(waited.sum()), 1.0, 0.0, 0.0, 0.0, 0.0)
     p50, p90, p99, latest = np.percentile(late, [50, 90, 99, 100]).tolist()
