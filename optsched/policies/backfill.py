@@ -13,6 +13,7 @@ from optsched.policies import POLICIES
 from optsched.policies.free_gpus import FreeGpus
 from optsched.policies.predictors import PREDICTORS, predictor
 from optsched.problem.arrays import Floats
+from optsched.problem.instance import Instance
 from optsched.registry import Seconds
 from optsched.simulation.next_event import last_of_instant
 from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Order, Policy, Start, View, Wake
@@ -21,6 +22,7 @@ from optsched.simulation.reservation_plan import EVERY, new_plan
 
 YEAR = 365 * 86400.0  # seconds; Slurm plans a job without a limit as one of a year
 STATED = {"user": Knowledge.USER_LIMITS, "exact": Knowledge.CLAIRVOYANT}
+FEW = 1_000  # jobs: the check of all promises takes time that grows with their square
 BELIEVED = ("next-second", "double")
 
 
@@ -60,6 +62,24 @@ class ReservingPolicy(Policy):
         legal = "a finite number of seconds > 0"
         check_legal(0 < self.unlimited < math.inf, f"{self.name}: unlimited", self.unlimited, legal)
         self.knowledge = STATED.get(self.walltime, Knowledge.PREDICTED)
+
+    def properties(self, instance: Instance) -> tuple[str, ...]:
+        """Return what the reservations promise, if beliefs are limits that hold and GPUs are one pool.
+
+        Parameters
+        ----------
+        instance
+            Jobs and the cluster of the run.
+        """
+        limit, duration = instance.walltime, instance.duration
+        exact = self.walltime == "exact" and bool(np.isinf(limit).all())
+        user = self.walltime == "user" and bool((np.isfinite(limit) & (limit >= duration)).all())
+        one_pool = instance.cluster.node_gpus.size == 1 and instance.unrestricted
+        if not (one_pool and (exact or user) and not instance.profiled.any()):
+            return ()
+        if self._depth == EVERY:
+            return ("promise-kept",) if instance.n <= FEW else ()
+        return ("head-not-delayed", "work-conserved") if self._depth == 1 else ("work-conserved",)
 
     def make_predictor(self) -> Predictor | None:
         """Return the predictor of a run; None if the policy reads walltimes or knows durations."""
