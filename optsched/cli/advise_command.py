@@ -19,7 +19,7 @@ from optsched.cli.options import (
     reading_source,
 )
 from optsched.cli.output import answer, others_print_to_stderr, say
-from optsched.cli.report_file import check_report, write_report
+from optsched.cli.report_page import check_report, write_report
 
 if TYPE_CHECKING:
     from optsched.report.page import PageTable
