@@ -121,7 +121,7 @@ def _assumptions(advice: Advice, notes: Sequence[str]) -> PageSection:
     facts = [
         (f"Knowledge: {KNOWN[level]}", said)
         for level, said in KNOWLEDGE.items()
-        if any(row.line.run.knowledge == level for row in advice.rows)
+        if any(row.knows == KNOWN[level] for row in advice.rows)
     ]
     restart = f"{advice.restart:g} s where neither the policy nor the job says it"
     same = "they ask for the same GPUs, run as long, and are submitted at the same times under every policy"

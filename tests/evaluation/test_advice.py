@@ -63,6 +63,9 @@ def test_the_schedule_that_ran_comes_first_and_the_others_by_queued_hours() -> N
         "durations known",
     )
     assert knows["wcs-duration:predictor=shrinkage+count"] == "predicted"
+    assert (
+        advise(five(), "wcs-duration", only=True, what_if=()).rows[1].knows == "durations known"
+    )  # perfect predictions
     best = advice.best
     assert best is not None
     assert best.policy == "fifo:skip=true"
@@ -152,6 +155,7 @@ def test_promises_by_hand() -> None:
         ("gpus=-10%", "10x8", "9x8"),
         ("gpus=+10%", "3x8", "4x8"),  # at least one node
         ("gpus=-10%", "1x8", "1x7"),
+        ("gpus=+10%", "8x4:V100+4x4:P100+4x4:K80", "9x4:V100+5x4:P100+4x4:K80"),
         ("gpus=+50%", "4x8:V100+2x4:P100", "6x8:V100+3x4:P100"),
         ("gpus = -1 node", "4x8:V100+2x4:P100", "3x8:V100+2x4:P100"),
         ("gpus=+2 nodes", "4x8", "6x8"),

@@ -48,8 +48,8 @@ class AdviceRow:
 
     @property
     def knows(self) -> str:
-        """What the policy knows of processing times, in words."""
-        return KNOWN.get(self.line.run.knowledge, str(self.line.run.knowledge))
+        """The knowledge that the policy has of processing times, in words."""
+        return KNOWN[Knowledge.CLAIRVOYANT] if self.clairvoyant else KNOWN[self.line.run.knowledge]
 
     @property
     def named(self) -> str:
@@ -66,8 +66,10 @@ class AdviceRow:
 
     @property
     def clairvoyant(self) -> bool:
-        """True if the policy knows processing times, so that it cannot run where nobody knows them."""
-        return self.line.run.knowledge == Knowledge.CLAIRVOYANT
+        """True if the policy knows processing times, perhaps as perfect predictions: it is a yardstick for real clusters."""
+        run = self.line.run
+        perfect = run.predicted is not None and np.array_equal(run.predicted, run.instance.work)
+        return run.knowledge == Knowledge.CLAIRVOYANT or perfect
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``advise --json``."""
