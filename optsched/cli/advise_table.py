@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 from rich.console import Group
 from rich.text import Text
 
@@ -17,7 +18,8 @@ from optsched.report.classes import report_marks
 from optsched.rounding import number, ratio
 from optsched.simulation.run import Run
 
-QUEUED, AVOIDED, DRAWN = "queued GPU-h", "avoided", "95 % of draws"
+QUEUED, AVOIDED, DRAWN, WORSE = "queued GPU-h", "avoided", "95 % of draws", "worse off"
+LOSING = 5  # candidates in the table of those who lose, which need no durations
 
 
 def captions(advice: Advice) -> tuple[str, ...]:
@@ -47,19 +49,19 @@ def advice_view(advice: Advice) -> Group:
 
 def _sheets(advice: Advice) -> dict[str, Sheet]:
     sheets = {"Candidates": _candidates(advice)}
-    if any(row.fairness is not None for row in advice.advice_row):
+    if any(row.fairness is not None and not row.clairvoyant for row in advice.rows):
         sheets["Who loses"] = _fairness(advice)
     if advice.what_ifs:
         sheets["Other clusters"] = _what_ifs(advice)
-    if any(row.promises is not None for row in advice.advice_row):
+    if any(row.promises is not None for row in advice.rows):
         sheets["Promises"] = _promises(advice)
     return sheets
 
 
 def _candidates(advice: Advice) -> Sheet:
-    heads = ("policy", "knowledge", "stops", QUEUED, AVOIDED, *_drawn(advice), "mean wait", "mean BSLD")
+    heads = ("policy", "knowledge", "stops", QUEUED, AVOIDED, *_drawn(advice), "mean wait", "mean BSLD", WORSE)
     sheet = Sheet((*heads, advice.report.objective, "ratio"), texts=("knowledge",))
-    for row, mark in zip(advice.advice_row, report_marks(advice.report), strict=True):
+    for row, mark in zip(advice.rows, report_marks(advice.report), strict=True):
         line, run = row.line, row.line.run
         exact = line.bound is not None and line.bound.exact
         quotient = "-" if line.ratio is None else f"{'=' if exact else '<='} {ratio(line.ratio, exact=exact)} {mark}"
@@ -69,6 +71,7 @@ def _candidates(advice: Advice) -> Sheet:
             f"{run.preemptions:,}",
             *_queueing(run, row.saving)[: 3 if _drawn(advice) else 2],
             *_waits(run),
+            "-" if row.fairness is None else f"{100 * row.fairness.share_worse:.0f} %",
             number(line.value),
             quotient.rstrip(),
         )
@@ -77,7 +80,7 @@ def _candidates(advice: Advice) -> Sheet:
 
 def _drawn(advice: Advice) -> list[str]:
     """Return the head of the column of intervals, if there are any."""
-    return [DRAWN] * any(row.saving is not None and row.saving.low is not None for row in advice.advice_row)
+    return [DRAWN] * any(row.saving is not None and row.saving.low is not None for row in advice.rows)
 
 
 def _queueing(run: Run, saving: Saving | None) -> tuple[str, str, str]:
@@ -96,7 +99,7 @@ def _waits(run: Run) -> tuple[str, str]:
 
 
 def _fairness(advice: Advice) -> Sheet:
-    rows = [row for row in advice.advice_row if row.fairness is not None]
+    rows = [row for row in advice.rows if row.fairness is not None and not row.clairvoyant][:LOSING]
     by = _people(advice)
     sheet = Sheet(
         ("policy", f"{by}s worse off", f"{by} that loses most", "mean BSLD before", "after", "longest stay"),
@@ -119,8 +122,8 @@ def _fairness(advice: Advice) -> Sheet:
 
 def _what_ifs(advice: Advice) -> Sheet:
     sheet = Sheet(
-        ("change", "cluster", "GPUs", "policy", QUEUED, AVOIDED, *_drawn(advice), "mean wait", "mean BSLD"),
-        texts=("cluster", "policy"),
+        ("change", "cluster", "GPUs", QUEUED, AVOIDED, *_drawn(advice), "mean wait", "mean BSLD"),
+        texts=("cluster",),
     )
     for entry in advice.what_ifs:
         cluster = entry.change.cluster
@@ -131,7 +134,6 @@ def _what_ifs(advice: Advice) -> Sheet:
             change,
             cluster.spec,
             f"{cluster.gpus:,}",
-            entry.run.policy,
             *_queueing(entry.run, entry.saving)[: 3 if _drawn(advice) else 2],
             *_waits(entry.run),
         )
@@ -139,19 +141,19 @@ def _what_ifs(advice: Advice) -> Sheet:
 
 
 def _promises(advice: Advice) -> Sheet:
-    sheet = Sheet(("policy", "jobs that wait", "promised", "kept", "p50", "p90", "p99", "latest"))
-    for row in advice.advice_row:
-        promised = row.promises
-        if promised is not None:
-            late = (promised.p50, promised.p90, promised.p99, promised.latest)
-            cells = [duration(seconds) for seconds in late] if promised.jobs else ["-"] * 4
-            kept = f"{100 * promised.kept:.1f} %" if promised.jobs else "-"
-            sheet.add(row.policy, f"{promised.waited:,}", f"{promised.jobs:,}", kept, *cells)
+    sheet = Sheet(("policy", "jobs that wait", "promised", "kept", "p50", "p90", "p99"))
+    for row in advice.rows:
+        made = row.promises
+        if made is not None:
+            promised = int(np.isfinite(made.wait).sum())
+            late = [duration(made.late_at(share)) if promised else "-" for share in (0.5, 0.9, 0.99)]
+            kept = f"{100 * made.share_kept:.1f} %" if promised else "-"
+            sheet.add(row.policy, f"{made.wait.size:,}", f"{promised:,}", kept, *late)
     return sheet
 
 
 def _people(advice: Advice) -> str:
-    return next((row.fairness.by for row in advice.advice_row if row.fairness is not None), "job")
+    return next((row.fairness.by for row in advice.rows if row.fairness is not None), "job")
 
 
 def _notes(advice: Advice) -> list[str]:
@@ -175,16 +177,22 @@ def _notes(advice: Advice) -> list[str]:
     notes.append(
         f"mean BSLD: bounded slowdown, at least {number(advice.score.least_slowdown, 4, 'down')} in any schedule"
     )
-    if any(row.fairness is not None for row in advice.advice_row):
+    if any(row.fairness is not None for row in advice.rows):
         notes.append(
-            f"worse off: the mean BSLD of the {_people(advice)} grows by more than 1 % compared with {base}; "
+            f"worse off: {_people(advice)}s whose mean BSLD grows by more than 1 % compared with {base}; "
             "longest stay: the largest stay of a job relative to its stay under conservative backfilling"
         )
-    if any(row.promises is not None for row in advice.advice_row):
+    if any(row.promises is not None for row in advice.rows):
         notes.append(
-            "kept: jobs that start by the first start that the policy reserves for them; p50 to latest: start minus "
+            "kept: jobs that start by the first start that the policy reserves for them; p50 to p99: start minus "
             "promise. conservative promises at submission, EASY when a job is the first of the queue"
         )
+    if advice.same:
+        notes.append(
+            f"left out, with the same times as under another placement: {', '.join(map(printable, advice.same))}"
+        )
+    if advice.what_ifs:
+        notes.append(f"change: the cluster with {advice.what_ifs[0].run.policy}; the number of nodes is rounded")
     if advice.left_out:
         notes.append(f"without {counted(len(advice.left_out), 'job')} that never ran")
     notes += _logged_notes(advice)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from optsched.evaluation.advice.advice import Advice
 from optsched.evaluation.advice.advice_row import AdviceRow
 from optsched.evaluation.advice.candidates import KNOWN
 from optsched.evaluation.report import queued_hours
+from optsched.evaluation.score import in_words
 from optsched.plot.time_axis import in_unit
-from optsched.report.optimality_sentence import explanation, spelled
-from optsched.report.page import PageFacts, PageSection, PageTable, page
-from optsched.report.run_page import over_time_section, reading_facts, restart_costs, slowdown_section
+from optsched.report.optimality_sentence import DEFINED
+from optsched.report.page import PageFacts, PageLines, PageSection, PageTable, page
+from optsched.report.run_page import assumptions_section, over_time_section, slowdown_section
 from optsched.rounding import fixed
 from optsched.simulation.knowledge import Knowledge
 
@@ -21,7 +23,7 @@ INTROS = {
     "are sorted by the queued GPU-hours that they avoid.",
     "Who loses": "A policy that helps most jobs can hurt some. The slowdown of a job is its completion time divided by its "
     "processing time (at least 10 seconds); 1 means that it never waited.",
-    "Other clusters": "The best policy that stops no job and needs no durations, with the same jobs on another cluster.",
+    "Other clusters": "The same jobs on another cluster, with whole nodes, under ",
     "Promises": "A policy that reserves GPUs can tell a user how long a job will wait. The table compares the first start "
     "that it reserves for a waiting job with its real start: negative times are earlier than promised.",
 }
@@ -47,7 +49,9 @@ def advice_page(advice: Advice, tables: Mapping[str, PageTable], notes: Sequence
     command
         The command that made the page.
     """
-    sections = [PageSection(title, _parts(title, table, advice), INTROS[title]) for title, table in tables.items()]
+    sections = [
+        PageSection(title, _parts(title, table, advice), _intro(title, advice)) for title, table in tables.items()
+    ]
     shown = [row for row in (advice.base, advice.best, advice.best_with_stops) if row is not None]
     schedules = {row.policy: row.line.run.schedule for row in shown}
     sentence = advice.sentence[0].upper() + advice.sentence[1:] + "."
@@ -57,23 +61,25 @@ def advice_page(advice: Advice, tables: Mapping[str, PageTable], notes: Sequence
     return page(
         f"{advice.instance.name or 'Jobs'}: which policy?",
         sentence,
-        [*sections, *over_time_section(schedules), *slowdown_section(schedules), _assumptions(advice)],
-        details=[*advice.details, *explanation(advice.report.objective)],
+        [*sections, *over_time_section(schedules), *slowdown_section(schedules), _assumptions(advice, below)],
+        details=[*advice.details, *filter(None, [DEFINED.get(advice.report.objective)])],
         figures=_figures(advice),
         command=command,
-        notes=below,
         instance=advice.instance,
     )
 
 
+def _intro(title: str, advice: Advice) -> str:
+    return INTROS[title] + (f"{advice.what_ifs[0].run.policy}." if title == "Other clusters" else "")
+
+
 def _parts(title: str, table: PageTable, advice: Advice) -> list[PageTable]:
-    rows = [[cell.replace("<=", "\u2264") for cell in row] for row in table.rows]
-    parts = [PageTable(table.heads, rows, "", table.texts)]
+    rows, parts = table.rows, [table]
     if title == "Candidates":  # one table would be wider than a page
         split = list(table.heads).index("mean wait")
         heads = ([*table.heads[:split]], [table.heads[0], *table.heads[split:]])
         cells = ([row[:split] for row in rows], [[row[0], *row[split:]] for row in rows])
-        names = ("Queueing", "Waits, and the distance from the best possible schedule")
+        names = ("Queueing", "Waits, who is worse off, and the distance from the best possible schedule")
         parts = [PageTable(*halves, table.texts) for halves in zip(heads, cells, names, strict=True)]
     if title == "Who loses":
         parts += [_losers(row) for row in (advice.best, advice.best_with_stops) if row is not None and _lost(row)]
@@ -98,32 +104,29 @@ def _figures(advice: Advice) -> list[tuple[str, str]]:
     figures = []
     if base.line.ratio is not None and not advice.score.below_bound:
         figures.append((f"\u2264 {fixed(base.line.ratio, 2, 'up')} \u00d7", f"{base.policy}: times the best possible"))
-    figures.append((spelled(queued_hours(base.line.run)), f"{base.policy}: queued GPU-hours"))
+    figures.append((in_words(queued_hours(base.line.run)), f"{base.policy}: queued GPU-hours"))
     if base.line.avoidable_queueing is not None:
-        figures.append((f"\u2264 {spelled(base.line.avoidable_queueing, 'up')}", "of them are avoidable at all"))
+        figures.append((f"\u2264 {in_words(base.line.avoidable_queueing, 'up')}", "of them are avoidable at all"))
     best = advice.best
     if best is not None and best.saving is not None:
-        figures.append((spelled(best.saving.gpu_hours), f"avoided by {best.named}"))
+        figures.append((in_words(best.saving.gpu_hours), f"avoided by {best.named}"))
     figures.append((in_unit(base.line.run.metrics["mean_queueing"]), f"{base.policy}: mean queueing time"))
     figures.append((f"{100 * advice.utilization:.0f} %", "of the GPUs are held while jobs are submitted"))
     return figures
 
 
-def _assumptions(advice: Advice) -> PageSection:
+def _assumptions(advice: Advice, notes: Sequence[str]) -> PageSection:
+    """Return the section of assumptions; knowledge is stated by level, not by policy."""
+    section = assumptions_section(advice.report)
     facts = [
         (f"Knowledge: {KNOWN[level]}", said)
         for level, said in KNOWLEDGE.items()
-        if any(row.line.run.knowledge == level for row in advice.advice_row)
+        if any(row.knows == KNOWN[level] for row in advice.rows)
     ]
-    facts.append(
-        (
-            "Restart",
-            f"{advice.restart:g} s where neither the policy nor the job states them. {restart_costs(advice.report)}",
-        )
-    )
-    facts.append(
-        ("Jobs", "they ask for the same GPUs, run as long, and are submitted at the same times under every policy")
-    )
-    return PageSection(
-        "Assumptions", [PageFacts([*facts, *reading_facts(advice.instance, advice.report.skipped_rows)])]
-    )
+    restart = f"{advice.restart:g} s where neither the policy nor the job says it"
+    same = "they ask for the same GPUs, run as long, and are submitted at the same times under every policy"
+    facts += [("Cost of a restart", restart), ("The jobs of every candidate", same)]
+    for part in section.parts:
+        if isinstance(part, PageFacts):
+            facts += [fact for fact in part.facts if not fact[0].startswith("Knowledge of ")]
+    return replace(section, parts=[PageFacts(facts), PageLines(notes)])

@@ -13,10 +13,10 @@ import optsched as osd
 from optsched.errors import InputError
 from optsched.evaluation.accepted_run import refereed
 from optsched.evaluation.advice.advice import advise
+from optsched.evaluation.advice.advice_row import promises_to_waiting
 from optsched.evaluation.advice.candidate_runs import _bare, _dressed
 from optsched.evaluation.advice.candidates import candidates, with_restart
 from optsched.evaluation.advice.fairness import fairness
-from optsched.evaluation.advice.kept_promises import promises
 from optsched.evaluation.advice.savings import queued_by_job, savings
 from optsched.evaluation.advice.what_if import change_of
 from optsched.evaluation.report import queued_hours
@@ -46,16 +46,16 @@ def test_the_schedule_that_ran_comes_first_and_the_others_by_queued_hours() -> N
     advice = advise(five(), what_if=())
     assert advice.base.policy == "as logged"
     assert advice.base.line.value == 43
-    values = {row.policy: row.line.value for row in advice.advice_row}
+    values = {row.policy: row.line.value for row in advice.rows}
     assert (values["fifo"], values["fifo:skip=true"], values["easy"], values["conservative"]) == (43, 30, 39, 39)
-    gains = [row.saving.gpu_hours for row in advice.advice_row[1:] if row.saving is not None]
+    gains = [row.saving.gpu_hours for row in advice.rows[1:] if row.saving is not None]
     assert gains == sorted(gains, reverse=True)
-    assert len(gains) == len(advice.advice_row) - 1
-    for row in advice.advice_row[1:]:
+    assert len(gains) == len(advice.rows) - 1
+    for row in advice.rows[1:]:
         assert row.saving is not None
         assert row.saving.gpu_hours == pytest.approx(queued_hours(advice.base.line.run) - queued_hours(row.line.run))
         assert row.saving.gpu_hours == pytest.approx(row.line.queued_avoided)
-    knows = {row.policy: row.knows for row in advice.advice_row}
+    knows = {row.policy: row.knows for row in advice.rows}
     assert (knows["as logged"], knows["fifo"], knows["easy"], knows["sjf"]) == (
         "-",
         "none",
@@ -63,6 +63,9 @@ def test_the_schedule_that_ran_comes_first_and_the_others_by_queued_hours() -> N
         "durations known",
     )
     assert knows["wcs-duration:predictor=shrinkage+count"] == "predicted"
+    assert (
+        advise(five(), "wcs-duration", only=True, what_if=()).rows[1].knows == "durations known"
+    )  # perfect predictions
     best = advice.best
     assert best is not None
     assert best.policy == "fifo:skip=true"
@@ -115,7 +118,8 @@ def test_an_interval_is_the_resampled_sum_over_weeks() -> None:
 
 def test_queued_hours_by_job_add_up_to_those_of_the_run() -> None:
     for policy in ("srtf:restart=7", "tiresias:restart=3"):
-        run = simulate("cluster-week", policy)
+        run = simulate(osd.load("cluster-week", limit=100), policy)
+        assert run.preemptions > 0
         assert queued_by_job(run.schedule).sum() == pytest.approx(queued_hours(run))
 
 
@@ -133,15 +137,15 @@ def test_who_loses_by_hand() -> None:
 
 def test_promises_by_hand() -> None:
     # promised at submission 10, 15 and 15; started at 8, 13 and 4
-    found = promises(simulate(five(), "conservative"))
+    found = promises_to_waiting(simulate(five(), "conservative"))
     assert found is not None
-    assert (found.jobs, found.waited, found.kept, found.p50, found.latest) == (3, 3, 1.0, -2, -2)
-    assert promises(simulate(five(), "fifo")) is None
+    assert (found.wait.size, found.share_kept, found.late_at(0.5), found.late_at(1)) == (3, 1.0, -2, -2)
+    assert promises_to_waiting(simulate(five(), "fifo")) is None
     late = five().replace(jobs=five().table.with_columns(walltime=five().table["duration"] / 2))
-    broken = promises(simulate(late, "conservative"))
+    broken = promises_to_waiting(simulate(late, "conservative"))
     assert broken is not None
-    assert broken.kept < 1
-    assert broken.latest > 0
+    assert broken.share_kept < 1
+    assert broken.late_at(1) > 0
 
 
 @pytest.mark.parametrize(
@@ -151,6 +155,7 @@ def test_promises_by_hand() -> None:
         ("gpus=-10%", "10x8", "9x8"),
         ("gpus=+10%", "3x8", "4x8"),  # at least one node
         ("gpus=-10%", "1x8", "1x7"),
+        ("gpus=+10%", "8x4:V100+4x4:P100+4x4:K80", "9x4:V100+5x4:P100+4x4:K80"),
         ("gpus=+50%", "4x8:V100+2x4:P100", "6x8:V100+3x4:P100"),
         ("gpus = -1 node", "4x8:V100+2x4:P100", "3x8:V100+2x4:P100"),
         ("gpus=+2 nodes", "4x8", "6x8"),
@@ -224,14 +229,14 @@ def test_a_year_of_kth_has_the_golden_sentence(data_dir: Path) -> None:
         "the jobs of these 11 months stayed 690.5 million seconds, at most 2.73 times the best possible; at most 437.1 "
         "million were avoidable; EASY with your users' limits would have kept 448.5 million"
     )
-    values = {row.policy: row.line.value for row in advice.advice_row}
+    values = {row.policy: row.line.value for row in advice.rows}
     assert values["easy"] == 448_506_807
     assert (values["easy-sjbf"], values["conservative"], values["fifo:skip=true"]) == (
         421_281_702,
         461_570_023,
         415_243_928,
     )
-    kept = {row.policy: row.promises.kept for row in advice.advice_row if row.promises is not None}
+    kept = {row.policy: row.promises.share_kept for row in advice.rows if row.promises is not None}
     assert kept == {"easy": 1, "easy-sjbf": 1, "conservative": 1}
 
 

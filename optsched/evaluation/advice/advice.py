@@ -11,11 +11,10 @@ import numpy as np
 
 from optsched.classes import require_whole_jobs
 from optsched.errors import check_legal
-from optsched.evaluation.advice.advice_row import AdviceRow, best_of
+from optsched.evaluation.advice.advice_row import AdviceRow, best_of, promises_to_waiting
 from optsched.evaluation.advice.candidate_runs import runs_of
 from optsched.evaluation.advice.candidates import RESTART, candidates
 from optsched.evaluation.advice.fairness import fairness
-from optsched.evaluation.advice.kept_promises import promises
 from optsched.evaluation.advice.savings import DRAWS, WEEK, queued_by_job, savings
 from optsched.evaluation.advice.sentences import details
 from optsched.evaluation.advice.what_if import DEFAULT, WhatIf, change_of, on_changed
@@ -52,6 +51,8 @@ class Advice:
         Number of draws of the bootstrap, and their seed.
     left_out
         Ids of the jobs of the log that never ran.
+    same
+        Candidates without a row: another placement of their policy makes the same schedule.
     """
 
     rows: tuple[AdviceRow, ...]
@@ -61,6 +62,7 @@ class Advice:
     draws: int = DRAWS
     seed: int = 0
     left_out: tuple[str, ...] = ()
+    same: tuple[str, ...] = ()
 
     def __repr__(self) -> str:
         return f"Advice({self.sentence})"
@@ -136,6 +138,7 @@ class Advice:
             "restart": self.restart,
             "bootstrap": {"weeks": self.weeks, "draws": self.draws, "seed": self.seed},
             "left_out": list(self.left_out),
+            "same": list(self.same),
             "candidates": [row.to_json() for row in self.rows],
             "what_if": [entry.to_json() for entry in self.what_ifs],
         }
@@ -194,7 +197,7 @@ def advise(
     --------
     >>> import optsched as osd
     >>> advice = osd.advise("rigid-12-1", ["fifo", "sjf"], only=True, objective="total_flow_time")
-    >>> [row.policy for row in advice.advice_row], advice.best
+    >>> [row.policy for row in advice.rows], advice.best
     (['fifo', 'sjf'], None)
     """
     loaded = instance_of(instance)
@@ -210,11 +213,23 @@ def advise(
     named = [policies] if isinstance(policies, str | Specification) else policies
     chosen = candidates(loaded, named, placements, restart, only=only)  # type: ignore[arg-type]
     runs = runs_of([(loaded, specification) for specification in chosen], workers, finished)
+    runs, same = _distinct(runs)
     rows, report = _compared(loaded, runs, objective_of(loaded, objective).name, skipped_rows, draws, seed)
     best = (best_of(rows) or rows[min(1, len(rows) - 1)]).policy
-    specification = next(chosen[k] for k, run in enumerate(runs) if run.policy == best)
+    specification = next(specification for specification in chosen if specification.text == best)
     what_ifs = on_changed(rows[0].line.run, changes, specification, workers, draws, seed)
-    return Advice(rows, report, what_ifs, restart, draws, seed, left_out)
+    return Advice(rows, report, what_ifs, restart, draws, seed, left_out, same)
+
+
+def _distinct(runs: Sequence[Run]) -> tuple[list[Run], tuple[str, ...]]:
+    """Return the runs without those of a policy that completes all jobs at the same times under another placement."""
+    distinct: dict[tuple[str, bytes], Run] = {}
+    same = []
+    for run in runs:
+        first = distinct.setdefault((run.policy.partition("+")[0], run.schedule.completion.tobytes()), run)
+        if first is not run:
+            same.append(run.policy)
+    return list(distinct.values()), tuple(same)
 
 
 def _compared(
@@ -245,9 +260,9 @@ def _compared(
         found.append((run, saving if complete else None, fair if complete else None))
     found.sort(key=lambda entry: -np.inf if entry[1] is None else entry[1].gpu_hours, reverse=True)
     report = reported([base, *(run for run, _, _ in found)])
-    rows = [AdviceRow(report.lines[0], promises=promises(base))]
+    rows = [AdviceRow(report.lines[0], promises=promises_to_waiting(base))]
     rows += [
-        AdviceRow(line, saving, fair, promises(run))
+        AdviceRow(line, saving, fair, promises_to_waiting(run))
         for line, (run, saving, fair) in zip(report.lines[1:], found, strict=True)
     ]
     return tuple(rows), report

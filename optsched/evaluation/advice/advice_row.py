@@ -6,12 +6,16 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from optsched.evaluation.advice.candidates import KNOWN
 from optsched.evaluation.advice.fairness import Fairness
-from optsched.evaluation.advice.kept_promises import Promises
 from optsched.evaluation.advice.savings import Saving
 from optsched.evaluation.report import Line
 from optsched.simulation.knowledge import Knowledge
+from optsched.simulation.metrics import first_starts
+from optsched.simulation.promises import Promises, promises
+from optsched.simulation.run import Run
 
 EASY = "easy"
 
@@ -29,7 +33,7 @@ class AdviceRow:
     fairness
         Who loses; None as for ``saving``.
     promises
-        How often the policy keeps what it promises; None if it promises nothing.
+        The promises that the policy makes to jobs that wait; None if it makes none.
     """
 
     line: Line
@@ -44,8 +48,8 @@ class AdviceRow:
 
     @property
     def knows(self) -> str:
-        """What the policy knows of processing times, in words."""
-        return KNOWN.get(self.line.run.knowledge, str(self.line.run.knowledge))
+        """The knowledge that the policy has of processing times, in words."""
+        return KNOWN[Knowledge.CLAIRVOYANT] if self.clairvoyant else KNOWN[self.line.run.knowledge]
 
     @property
     def named(self) -> str:
@@ -62,8 +66,10 @@ class AdviceRow:
 
     @property
     def clairvoyant(self) -> bool:
-        """True if the policy knows processing times, so that it cannot run where nobody knows them."""
-        return self.line.run.knowledge == Knowledge.CLAIRVOYANT
+        """True if the policy knows processing times, perhaps as perfect predictions: it is a yardstick for real clusters."""
+        run = self.line.run
+        perfect = run.predicted is not None and np.array_equal(run.predicted, run.instance.work)
+        return run.knowledge == Knowledge.CLAIRVOYANT or perfect
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``advise --json``."""
@@ -72,7 +78,7 @@ class AdviceRow:
             **self.line.to_json(),
             "saving": None if self.saving is None else asdict(self.saving),
             "fairness": fair,
-            "promises": None if self.promises is None else asdict(self.promises),
+            "promises": None if self.promises is None else _summary(self.promises),
         }
 
 
@@ -100,3 +106,25 @@ def gained(row: AdviceRow) -> float:
         The row.
     """
     return 0.0 if row.saving is None else row.saving.gpu_hours
+
+
+def promises_to_waiting(run: Run) -> Promises | None:
+    """Return the promises of a run to the jobs that did not start at their submission; None if its policy makes none.
+
+    Parameters
+    ----------
+    run
+        The run.
+    """
+    made, local = promises(run), run.relative
+    if made is None:
+        return None
+    waits = first_starts(local.schedule) > local.instance.arrival
+    return Promises(made.wait[waits], made.late[waits], made.kept[waits])
+
+
+def _summary(made: Promises) -> dict[str, Any]:
+    promised = int(np.isfinite(made.wait).sum())
+    late = {f"p{100 * share:.0f}": made.late_at(share) if promised else None for share in (0.5, 0.9, 0.99, 1.0)}
+    kept = made.share_kept if promised else None
+    return {"waiting": made.wait.size, "promised": promised, "share_kept": kept, "late": late}

@@ -1,4 +1,4 @@
-"""Who loses: the mean bounded slowdown of every user under a candidate and under the first row."""
+"""Users who lose: the mean bounded slowdown of every user under a candidate and under the first row."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Loser:
 
 @dataclass(frozen=True)
 class Fairness:
-    """How the jobs of people fare under a candidate, compared with the first row.
+    """The slowdowns of users, groups or jobs under a candidate, compared with the first row.
 
     Parameters
     ----------

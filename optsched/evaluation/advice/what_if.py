@@ -111,10 +111,13 @@ def _by_share(cluster: Cluster, share: float) -> tuple[NodeGroup, ...]:
         [node] = cluster.nodes
         gpus = _moved(node.gpus, share)
         return (replace(node, gpus=gpus),) if gpus > 0 else ()
-    counts = [round(group.count * (1 + share)) for group in cluster.nodes]
-    if sum(counts) == cluster.node_count and share != 0:  # each group alone is too small for the share
-        largest = max(range(len(counts)), key=lambda k: cluster.nodes[k].count)
-        counts[largest] += 1 if share > 0 else -1
+    nodes = _moved(cluster.node_count, share)
+    counts = [int(group.count * nodes / cluster.node_count) for group in cluster.nodes]
+    missing = [
+        group.count * nodes / cluster.node_count - count for group, count in zip(cluster.nodes, counts, strict=True)
+    ]
+    for k in sorted(range(len(counts)), key=lambda k: -missing[k])[: nodes - sum(counts)]:  # the largest remainders
+        counts[k] += 1
     pairs = zip(cluster.nodes, counts, strict=True)
     return tuple(replace(group, count=count) for group, count in pairs if count > 0)
 
