@@ -55,7 +55,9 @@ def test_a_bare_list_names_every_kind_with_examples(out: Any) -> None:
     assert "optsched list policies" in text
 
 
-COMMANDS = "run advise score solve bound verify ratio attack generate convert fit reproduce sweep plot library check-policy list"
+COMMANDS = (
+    "run advise score solve bound verify ratio attack generate convert fit reproduce sweep plot library check-policy list"
+)
 
 
 @pytest.mark.parametrize("name", COMMANDS.split())
@@ -110,7 +112,8 @@ def test_parameters_of_a_policy_and_of_a_recipe(out: Any) -> None:
             "spjf",
             "predictor",
             "perfect",
-            "predictors: boosting, conformal, forest, global-mean, group-mean, last-two, noisy, perfect, shrinkage, user-limit",
+            "predictors: boosting, conformal, forest, global-mean, group-mean, last-two, noisy, perfect, shrinkage, "
+            "user-limit",
         ),
         ("placements", "lwf", "kappa", "1", "an integer >= 1"),
         ("predictors", "noisy", "error", "2.0", "a factor from 1 to 1e+06"),
