@@ -99,7 +99,7 @@ def advise(
 
     for text in policy or ():  # a mistake in a name is reported before a long log is read
         specify(text)
-    loaded = reading.load(source)
+    loaded = reading.load(source, notes=False)
     shield_processes()
     with bars() as progress, others_print_to_stderr():
         progress.step("comparing")

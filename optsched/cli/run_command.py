@@ -102,7 +102,7 @@ def run(
 
     # a mistake in a name is reported before a long trace is read
     named = [specify(seeded(text, seed)) for text in policy or ()]
-    loaded = reading.load(source)
+    loaded = reading.load(source, notes=False)
     instance = loaded.instance
     chosen = named or [specify(seeded(text, seed)) for text in default_policies(instance)]
     outputs = RunOutputs(folder, csv, export)

@@ -73,7 +73,7 @@ def score(
     from optsched.evaluation.score import RejectedSchedule, score as scored
     from optsched.progress import bars
 
-    loaded = reading.load(what if instance is None else instance)
+    loaded = reading.load(what if instance is None else instance, notes=False)
     file, about = (loaded.instance, None) if instance is None else (what, loaded.instance)
     try:
         with bars() as progress:

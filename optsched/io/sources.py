@@ -58,7 +58,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class LoadRequest:
-    """Options of `load`."""
+    """Options of `load`; without ``notes`` the caller itself shows how a log was read."""
 
     cluster: Cluster | str | None = None
     limit: int | None = None
@@ -74,6 +74,7 @@ class LoadRequest:
     unit: str = "gpu"
     release: str = "submit"
     walltimes: str = "keep"
+    notes: bool = True
 
 
 AS_IT_STANDS = LoadRequest()
@@ -191,7 +192,7 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     """
     loaded = _load(source, request)
     if request.say is not None:
-        for line in reading_notes(loaded.instance):
+        for line in (reading_notes if request.notes else not_modelled)(loaded.instance):
             request.say(f"{os.fspath(source)}: {line}")
     return loaded
 

@@ -56,7 +56,8 @@ def test_a_bare_list_names_every_kind_with_examples(out: Any) -> None:
 
 
 COMMANDS = (
-    "run advise score solve bound verify ratio attack generate convert fit reproduce sweep plot library check-policy list"
+    "run advise score solve bound verify ratio attack generate convert fit reproduce sweep plot library check-policy "
+    "list"
 )
 
 
