@@ -169,7 +169,7 @@ def _metric_notes(report: Report) -> list[str]:
     first, most = report.lines[0], ""
     if first.avoidable_queueing is not None:
         avoidable = number(first.avoidable_queueing, 4, "up")
-        most = f", of whose {number(queued_hours(first.run))} at most {avoidable} are avoidable"
+        most = f" ({number(queued_hours(first.run))}, of which at most {avoidable} are avoidable)"
     notes = [
         f"{WAITED}: GPU-hours in which gangs waited or restarted; {AVOIDED}: difference from {first.policy}{most}",
     ]
