@@ -72,6 +72,7 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
         View as View,
         Wake as Wake,
     )
+    from optsched.simulation.promised_starts import PromisedStarts as PromisedStarts, promised_starts as promised_starts
     from optsched.simulation.run import Run as Run
     from optsched.solvers.column_generation import PricedColumns as PricedColumns, generate_columns as generate_columns
     from optsched.solvers.formulate import formulate as formulate
@@ -132,6 +133,7 @@ _NAMES = {
     "problem.schedule": "Schedule Segment SharedSchedule",
     "problem.throughputs": "Throughput Throughputs",
     "simulation.policy": "Knowledge Moves Order OrderedPolicy Policy Predictor Start Stop View Wake",
+    "simulation.promised_starts": "PromisedStarts promised_starts",
     "simulation.run": "Run",
     "solvers.column_generation": "PricedColumns generate_columns",
     "solvers.formulate": "formulate",

@@ -120,7 +120,7 @@ class Score:
             return f"{head}; no bound is known"
         if self.below_bound:
             limit = in_words(bound.value, "up" if gain else "down")
-            return f"{head}, which is better than the bound {limit}: the log is inconsistent"
+            return f"{head}, which is better than the bound {limit}: some jobs did not run as the instance states them"
         most, side = ("", NEAREST) if bound.exact else ("at most ", UP)
         times, left = fixed(line.ratio, 2, side), in_words(self.avoidable or 0.0, side)
         if gain:

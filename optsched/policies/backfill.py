@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,101 +10,24 @@ import numpy as np
 
 from optsched.errors import InputError, check_legal
 from optsched.policies import POLICIES
+from optsched.policies.free_gpus import FreeGpus
 from optsched.policies.predictors import PREDICTORS, predictor
 from optsched.problem.arrays import Floats
+from optsched.problem.instance import Instance
 from optsched.registry import Seconds
 from optsched.simulation.next_event import last_of_instant
 from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Order, Policy, Start, View, Wake
 from optsched.simulation.predictor import Predictor
-from optsched.simulation.reservations import EVERY, new_plan
+from optsched.simulation.reservation_plan import EVERY, new_plan
 
 YEAR = 365 * 86400.0  # seconds; Slurm plans a job without a limit as one of a year
 STATED = {"user": Knowledge.USER_LIMITS, "exact": Knowledge.CLAIRVOYANT}
+FEW = 1_000  # jobs: the check of all promises takes time that grows with their square
 BELIEVED = ("next-second", "double")
 
 
-class Profile:
-    """The number of free GPUs over time, as the policy believes.
-
-    Parameters
-    ----------
-    now
-        Time at which the profile begins, in seconds.
-    gpus
-        GPUs that are free from then on.
-    """
-
-    def __init__(self, now: float, gpus: int) -> None:
-        self._time, self._free = [now], [gpus]  # free from a time until the next one; the last for ever
-
-    def add(self, begin: float, end: float, gpus: int) -> None:
-        """Add GPUs from ``begin`` until ``end``; a negative number takes them.
-
-        Parameters
-        ----------
-        begin, end
-            Times in seconds; nothing changes if the end is not later.
-        gpus
-            Number of GPUs.
-        """
-        if begin < end:
-            first, last = self._step_at(begin), self._step_at(end)
-            for k in range(first, last):
-                self._free[k] += gpus
-
-    def _step_at(self, time: float) -> int:
-        k = bisect_left(self._time, time)
-        if k == len(self._time) or self._time[k] != time:
-            self._time.insert(k, time)
-            self._free.insert(k, self._free[k - 1])
-        return k
-
-    def begin_at(self, now: float) -> None:
-        """Forget the times before ``now``, and merge equal steps.
-
-        Parameters
-        ----------
-        now
-            Time in seconds.
-        """
-        steps = [(time, free) for time, free in zip(self._time, self._free, strict=True) if time > now]
-        steps.insert(0, (now, self._free[len(self._time) - len(steps) - 1]))
-        kept = [step for k, step in enumerate(steps) if k == 0 or step[1] != steps[k - 1][1]]
-        self._time, self._free = [time for time, _ in kept], [free for _, free in kept]
-
-    def stays(self, end: float, gpus: int) -> bool:
-        """Return whether a number of GPUs is free from the beginning until ``end``.
-
-        Parameters
-        ----------
-        end
-            Time in seconds.
-        gpus
-            Number of GPUs.
-        """
-        return all(self._free[k] >= gpus for k in range(len(self._time)) if self._time[k] < end)
-
-    def earliest(self, seconds: float, gpus: int) -> float:
-        """Return the first time from which on a number of GPUs is free for some seconds.
-
-        Parameters
-        ----------
-        seconds
-            Length of the interval.
-        gpus
-            Number of GPUs, at most those of the cluster.
-        """
-        begin = self._time[0]
-        for k, time in enumerate(self._time):
-            if time >= begin + seconds:
-                break
-            if self._free[k] < gpus and k + 1 < len(self._time):
-                begin = self._time[k + 1]
-        return begin
-
-
 @dataclass
-class Reservations(Policy):
+class ReservingPolicy(Policy):
     """Backfilling: the first waiting jobs have reservations, and other jobs start if they delay none of them.
 
     Subclasses choose the depth (number of waiting jobs with a reservation, or `EVERY`) and whether jobs behind those
@@ -141,6 +63,24 @@ class Reservations(Policy):
         check_legal(0 < self.unlimited < math.inf, f"{self.name}: unlimited", self.unlimited, legal)
         self.knowledge = STATED.get(self.walltime, Knowledge.PREDICTED)
 
+    def properties(self, instance: Instance) -> tuple[str, ...]:
+        """Return what the reservations promise, if beliefs are limits that hold and GPUs are one pool.
+
+        Parameters
+        ----------
+        instance
+            Jobs and the cluster of the run.
+        """
+        limit, duration = instance.walltime, instance.duration
+        exact = self.walltime == "exact" and bool(np.isinf(limit).all())
+        user = self.walltime == "user" and bool((np.isfinite(limit) & (limit >= duration)).all())
+        one_pool = instance.cluster.node_gpus.size == 1 and instance.unrestricted
+        if not (one_pool and (exact or user) and not instance.profiled.any()):
+            return ()
+        if self._depth == EVERY:
+            return ("promise-kept",) if instance.n <= FEW else ()
+        return ("head-not-delayed", "work-conserved") if self._depth == 1 else ("work-conserved",)
+
     def make_predictor(self) -> Predictor | None:
         """Return the predictor of a run; None if the policy reads walltimes or knows durations."""
         return None if self.walltime in STATED else predictor(self.walltime)
@@ -161,7 +101,7 @@ class Reservations(Policy):
             seconds = np.minimum(jobs.predicted * jobs.pace_range[0], jobs.walltime)
         choices = {"by_length": self._by_length, "doubles": self.believe == "double", "forecasts": self.forecast}
         plan = new_plan(seconds, jobs.walltime, jobs.cluster_gpus, self._depth, **choices)
-        self._noted = plan.promised
+        self._noted: Floats | None = plan.promised
         return Order(key=jobs.arrival, plan=plan)
 
     def notes(self) -> dict[str, Floats]:
@@ -179,7 +119,7 @@ class Reservations(Policy):
         view
             State of the run.
         """
-        self._noted: Floats | None = None
+        self._noted = None
         self._waiting: list[int] = []
         self._seconds: dict[int, float] = {}  # believed, of jobs that have arrived
         self._begun: dict[int, float] = {}  # of jobs that have started
@@ -187,7 +127,7 @@ class Reservations(Policy):
         self._promised: dict[int, float] = {}
         # for depth EVERY: starts of reservations, free GPUs by belief, start of the next job
         self._start: dict[int, float] = {}
-        self._profile = Profile(view.now, view.cluster_gpus)
+        self._profile = FreeGpus(view.now, view.cluster_gpus)
         self._wake = math.inf
 
     def decide(self, view: View) -> Iterator[Decision]:
@@ -244,33 +184,30 @@ class Reservations(Policy):
 
     def _backfill(self, view: View) -> Iterator[Decision]:
         """Reserve GPUs for the first waiting jobs, again at every decision."""
-        now, reserved = view.now, 0
-        profile: Profile | None = None
-        for place, job in enumerate(self._waiting):
-            gang, seconds = view.gpus(job), self._seconds[job]
-            if (profile is None or profile.stays(now + seconds, gang)) and view.fits(job):
-                yield self._started(job, now, now + seconds)
-                if profile is not None:
-                    profile.add(now, now + seconds, -gang)
-                continue
-            if profile is None:
-                profile = self._of_running(view)
-            self._promised.setdefault(job, self._reserve(view, job, profile))
-            reserved += 1
+        profile: FreeGpus | None = None
+        reserved, behind = 0, list[int]()
+        for job in self._waiting:
             if reserved == self._depth:
-                break
-        else:
-            return
-        behind = self._waiting[place + 1 :]
+                behind.append(job)
+            elif self._fits(view, job, profile):
+                yield self._started(view, job, profile)
+            else:
+                profile = profile or self._of_running(view)
+                self._promised.setdefault(job, self._reserve(view, job, profile))
+                reserved += 1
         for job in sorted(behind, key=self._seconds.__getitem__) if self._by_length else behind:
-            gang, until = view.gpus(job), now + self._seconds[job]
-            if gang <= view.free_gpus and profile.stays(until, gang) and view.fits(job):
-                yield self._started(job, now, until)
-                profile.add(now, until, -gang)
+            if self._fits(view, job, profile):
+                yield self._started(view, job, profile)
 
-    def _of_running(self, view: View) -> Profile:
+    def _fits(self, view: View, job: int, profile: FreeGpus | None) -> bool:
+        """Return whether a job may start now: beside the reservations, if there are any, and on GPUs of the placement."""
+        if view.gpus(job) > view.free_gpus:
+            return False
+        return (profile is None or profile.stays(view.now + self._seconds[job], view.gpus(job))) and view.fits(job)
+
+    def _of_running(self, view: View) -> FreeGpus:
         """Return the profile of the running jobs alone."""
-        profile = Profile(view.now, view.free_gpus)
+        profile = FreeGpus(view.now, view.free_gpus)
         for job, until in self._until.items():
             profile.add(until, math.inf, view.gpus(job))
         return profile
@@ -293,14 +230,14 @@ class Reservations(Policy):
             self._start[job] = self._promised[job] = self._reserve(view, job, self._profile)
         for job in self._waiting:
             if self._start[job] <= now and view.fits(job):
-                yield self._started(job, now, self._start[job] + self._seconds[job])
+                yield self._started(view, job, None, self._start[job])
         # a job that needs more GPUs than are free now waits for an event in any case
         later = [job for job in self._waiting if self._start[job] > now and view.gpus(job) <= view.free_gpus]
         self._wake = min((self._start[job] for job in later), default=math.inf)
         if later:
             yield Wake(self._wake)
 
-    def _reserve(self, view: View, job: int, profile: Profile) -> float:
+    def _reserve(self, view: View, job: int, profile: FreeGpus) -> float:
         """Take the earliest interval that a job fits into, and return its start."""
         seconds, gang = self._seconds[job], view.gpus(job)
         begin = profile.earliest(seconds, gang)
@@ -311,21 +248,25 @@ class Reservations(Policy):
         start = self._start[job]
         self._profile.add(max(view.now, start), start + self._seconds[job], view.gpus(job))
 
-    def _started(self, job: int, now: float, until: float) -> Start:
-        self._begun[job], self._until[job] = now, until
+    def _started(self, view: View, job: int, profile: FreeGpus | None, begin: float | None = None) -> Start:
+        """Return the start of a job, noted in the profile; it runs by belief from now, or from its reservation, on."""
+        begin = view.now if begin is None else begin
+        self._begun[job], self._until[job] = view.now, begin + self._seconds[job]
+        if profile is not None:
+            profile.add(begin, self._until[job], -view.gpus(job))
         if self.forecast:
-            self._promised.setdefault(job, now)
+            self._promised.setdefault(job, view.now)
         return Start(job)
 
 
 @dataclass
-class FewReservations(Reservations):
+class FewReservations(ReservingPolicy):
     """Backfilling with reservations for the first waiting jobs only.
 
     Parameters
     ----------
     walltime, believe, unlimited
-        As for `Reservations`.
+        As for `ReservingPolicy`.
     forecast
         Promise every job a start at its arrival, by a plan for the whole queue.
     """
@@ -358,9 +299,9 @@ class Backfill(FewReservations):
     **Beliefs.** A job takes its walltime, and one without a walltime ``unlimited`` seconds; ``walltime=exact``: its
     duration; ``walltime=PREDICTOR``: the prediction at its arrival, at most its walltime. A running job that reaches its
     believed end is believed to end a second later, or with ``believe=double`` to run twice as long as so far, at most
-    its walltime. The engine never kills a job: every job does all its work. Reservations count the GPUs of the whole
-    cluster. The placement decides whether a job starts; a job for which it finds no GPUs waits, so on several nodes a
-    reserved job may start later than reserved.
+    its walltime. The engine never kills a job: every job does all its work (``--walltimes cut`` reads a log so that
+    jobs end at their limits). Reservations count the GPUs of the whole cluster. The placement decides whether a job
+    starts; a job for which it finds no GPUs waits, so on several nodes a reserved job may start later than reserved.
 
     **Problem** P | r_j, size_j, online-r_j | sum (C_j - r_j). **Knowledge** user-limits; clairvoyant for ``exact``,
     predicted for a predictor.

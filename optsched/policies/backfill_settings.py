@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optsched.policies import POLICIES
-from optsched.policies.backfill import FewReservations, Reservations
-from optsched.simulation.reservations import EVERY
+from optsched.policies.backfill import FewReservations, ReservingPolicy
+from optsched.simulation.reservation_plan import EVERY
 
 
 @POLICIES.register("easy")
@@ -70,7 +70,7 @@ class EasyShortestFirst(FewReservations):
 
 @POLICIES.register("conservative")
 @dataclass
-class Conservative(Reservations):
+class Conservative(ReservingPolicy):
     """Conservative backfilling: every job is promised a start at its arrival, and no promise moves to a later time.
 
     It is ``backfill:depth=all``: when a job ends early, waiting jobs move to earlier intervals, in order of arrival.

@@ -3,65 +3,16 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
+from optsched.policies.free_gpus import FreeGpus
 from optsched.problem.arrays import Bools, Ints
 from optsched.problem.cluster import Places
 
 
-class NodeProfile:
-    """The number of free GPUs of one node over time: ``free[k]`` from ``times[k]`` on, until the next time.
-
-    Parameters
-    ----------
-    now
-        Time at which it begins, in seconds.
-    gpus
-        GPUs that are free from then on.
-    """
-
-    def __init__(self, now: float, gpus: int) -> None:
-        self.times, self.free = [now], [gpus]
-
-    def add(self, begin: float, end: float, gpus: int) -> None:
-        """Add GPUs from ``begin`` until ``end``; a negative number takes them.
-
-        Parameters
-        ----------
-        begin, end
-            Times in seconds, not before the beginning of the profile.
-        gpus
-            Number of GPUs.
-        """
-        first, last = self._step_at(begin), self._step_at(end) if end < math.inf else len(self.times)
-        for k in range(first, max(first, last)):
-            self.free[k] += gpus
-
-    def _step_at(self, time: float) -> int:
-        k = bisect_left(self.times, time)
-        if k == len(self.times) or self.times[k] != time:
-            self.times.insert(k, time)
-            self.free.insert(k, self.free[k - 1])
-        return k
-
-    def earliest(self, seconds: float, gpus: int) -> float:
-        """Return the first time from which on a number of GPUs is free for some seconds; inf if there is none.
-
-        Parameters
-        ----------
-        seconds
-            For how long.
-        gpus
-            Number of GPUs.
-        """
-        begin = self.times[0]
-        for time, free, until in zip(self.times, self.free, [*self.times[1:], math.inf], strict=True):
-            if time >= begin + seconds:
-                break
-            if free < gpus:
-                begin = until
-        return begin
+class NodeProfile(FreeGpus):
+    """The number of free GPUs of one node over time."""
 
     def holds(self, begin: float, end: float, gpus: int) -> bool:
         """Return whether a number of GPUs is free from ``begin`` until ``end``.

@@ -112,7 +112,8 @@ def test_parameters_of_a_policy_and_of_a_recipe(out: Any) -> None:
             "spjf",
             "predictor",
             "perfect",
-            "predictors: boosting, conformal, forest, global-mean, group-mean, noisy, perfect, shrinkage",
+            "predictors: boosting, conformal, forest, global-mean, group-mean, last-two, noisy, perfect, shrinkage, "
+            "user-limit",
         ),
         ("placements", "lwf", "kappa", "1", "an integer >= 1"),
         ("predictors", "noisy", "error", "2.0", "a factor from 1 to 1e+06"),

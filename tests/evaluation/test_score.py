@@ -95,7 +95,8 @@ def test_a_log_below_the_bound_says_so() -> None:
     assert result.below_bound
     assert result.avoidable is None
     sentence = (
-        "the jobs of these 10 seconds stayed 90 seconds, which is better than the bound 450: the log is inconsistent"
+        "the jobs of these 10 seconds stayed 90 seconds, which is better than the bound 450: "
+        "some jobs did not run as the instance states them"
     )
     assert result.sentence == sentence
     assert len(result.inconsistencies) == 8

@@ -6,10 +6,8 @@ A row is (r, p, e, q): submitted, run time, believed run time >= p, GPUs; rows a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import groupby
 from typing import Any
-
-import numpy as np
-import polars as pl
 
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.metrics import first_starts
@@ -108,19 +106,25 @@ def delayed_heads(rows: Sequence[Row], starts: Sequence[Any], m: int) -> tuple[i
 
     It looks at starts alone, whoever made them: jobs that start while an earlier one waits are backfilled.
     """
-    wrong = tried = 0
-    for now in sorted(set(starts)):
-        waiting = [j for j, row in enumerate(rows) if row[0] <= now < starts[j]]
-        if not waiting:
-            continue
-        head = waiting[0]
-        before = {j: starts[j] for j in range(len(rows)) if starts[j] < now or (starts[j] == now and j < head)}
-        after = {j: starts[j] for j in range(len(rows)) if starts[j] <= now}
-        if len(before) < len(after):
+    wrong = tried = submitted = 0
+    waiting: list[int] = []
+    active: dict[int, Any] = {}
+    by_start = sorted(range(len(rows)), key=lambda j: (starts[j], j))
+    for now, group in groupby(by_start, key=lambda j: starts[j]):
+        new = set(group)
+        while submitted < len(rows) and rows[submitted][0] <= now:
+            waiting.append(submitted)
+            submitted += 1
+        waiting = [j for j in waiting if j not in new]
+        active = {j: start for j, start in active.items() if now < start + rows[j][1]}
+        head = waiting[0] if waiting else len(rows)
+        before = {**active, **{j: now for j in new if j < head}}
+        active |= dict.fromkeys(new, now)
+        if len(before) < len(active):
             tried += 1
-            free = m - sum(rows[j][3] for j, start in before.items() if now < start + rows[j][1])
+            free = m - sum(rows[j][3] for j in before)
             was = now if free >= rows[head][3] else shadow_of(rows, before, head, now, m)[0]
-            wrong += shadow_of(rows, after, head, now, m)[0] > was
+            wrong += shadow_of(rows, active, head, now, m)[0] > was
     return wrong, tried
 
 
@@ -132,18 +136,3 @@ def idle_heads(rows: Sequence[Row], starts: Sequence[Any], m: int) -> int:
         busy = sum(row[3] for row, start in zip(rows, starts, strict=True) if start <= now < start + row[1])
         found += bool(waiting) and m - busy >= rows[waiting[0]][3]
     return found
-
-
-def parsed(path: Any, m: int) -> Instance:
-    """An SWF log, cleaned as the golden values want it, until the reader of the package does so."""
-    row = np.loadtxt(path, comments=";")
-    row = row[(row[:, 3] > 0) & (np.where(row[:, 4] > 0, row[:, 4], row[:, 7]) > 0)]
-    limit = np.where(row[:, 8] > 0, row[:, 8], row[:, 3])
-    columns = {
-        "arrival": row[:, 1],
-        "gpus": np.where(row[:, 4] > 0, row[:, 4], row[:, 7]).astype(np.int64),
-        "duration": np.minimum(row[:, 3], limit),
-        "walltime": limit,
-        "user": row[:, 11].astype(np.int64).astype(str),
-    }
-    return Instance(pl.DataFrame(columns), f"1x{m}", str(path))

@@ -13,12 +13,12 @@ from hypothesis import given, settings, strategies as st
 from simulation.instances import MIXED, random_instance
 
 from optsched.errors import InputError, KnowledgeError
-from optsched.policies.backfill import Reservations
+from optsched.policies.backfill import ReservingPolicy
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.engine import run_policy
 from optsched.simulation.policy import Knowledge
-from optsched.simulation.promises import promises
+from optsched.simulation.promised_starts import promised_starts
 from optsched.simulation.run import Run
 
 from .backfill_reference import Row, conservative, delayed_heads, easy, idle_heads, instance_of, starts_of
@@ -105,15 +105,15 @@ def test_properties_of_every_run(rows: list[Row]) -> None:
     for spec in ("easy", "easy-sjbf"):  # P1, and what the head is promised is kept
         run = simulate(instance, spec)
         assert delayed_heads(rows, starts_of(run), M)[0] == 0
-        kept = promises(run)
+        kept = promised_starts(run)
         assert kept is not None
         assert kept.kept[np.isfinite(kept.wait)].all()
     for spec in ("easy:walltime=exact", "conservative:walltime=exact", "fifo:skip=true"):  # P4
         assert idle_heads(exact(rows), starts_of(simulate(instance, spec)), M) == 0
-    kept = promises(simulate(instance, "conservative"))  # P5
+    kept = promised_starts(simulate(instance, "conservative"))  # P5
     assert kept is not None
     assert (kept.share, kept.share_kept) == (1.0, 1.0)
-    kept = promises(simulate(instance, "conservative:walltime=exact"))  # P2
+    kept = promised_starts(simulate(instance, "conservative:walltime=exact"))  # P2
     assert kept is not None
     assert (kept.late == 0).all()
 
@@ -124,7 +124,7 @@ def test_first_fit_breaks_the_first_property() -> None:
     assert delayed_heads(rows, starts_of(simulate(instance_of(rows, 4), "fifo:skip=true")), 4) == (1, 3)
 
 
-class Watched(Reservations):
+class Watched(ReservingPolicy):
     """Conservative backfilling in plain Python that keeps all its reservations."""
 
     name, _depth = "watched", -1
@@ -184,7 +184,7 @@ def test_the_compiled_form_decides_the_same(spec: str) -> None:
         plain, compiled = in_python(instance, spec), simulate(instance, spec)
         assert plain.schedule.completion.tolist() == compiled.schedule.completion.tolist(), instance.name
         assert starts_of(plain) == starts_of(compiled)
-        late, same = promises(plain), promises(compiled)
+        late, same = promised_starts(plain), promised_starts(compiled)
         assert late is not None
         assert same is not None
         assert np.array_equal(late.late, same.late, equal_nan=True)
@@ -197,9 +197,22 @@ def test_rounding_makes_no_second_instant() -> None:
     run = simulate(instance_of(rows, 2), "conservative")
     assert starts_of(run)[3] == pytest.approx(0.3)
     assert starts_of(run)[4] == pytest.approx(0.7)
-    kept = promises(run)
+    kept = promised_starts(run)
     assert kept is not None
     assert kept.share_kept == 1.0
+
+
+def test_a_forecast_changes_no_decision_and_promises_every_job_a_start() -> None:
+    instance = instance_of(BY_HAND[1][0], 4)
+    run, plain = simulate(instance, "easy:forecast=true"), simulate(instance, "easy")
+    assert starts_of(run) == starts_of(plain) == [0, 10, 33, 3]
+    made = promised_starts(run)
+    assert made is not None
+    assert made.wait.tolist() == [0, 9, 13, 0]
+    assert made.late.tolist() == [0, 0, 18, 0]  # job 3 started at once, and job 2 had been promised 15
+    assert (made.share, made.share_kept, made.mean_late, made.late_at(1.0)) == (1, 0.75, 4.5, 18)
+    assert plain.notes["promised"].tolist()[:3] == [pytest.approx(np.nan, nan_ok=True), 10, 33]  # of heads alone
+    assert promised_starts(simulate(instance, "fifo")) is None
 
 
 # -- beliefs --------------------------------------------------------------------------------------------------------------
@@ -227,10 +240,12 @@ def test_the_last_two_runs_of_the_user() -> None:
     jobs = [
         Job(str(j), arrival=10 * j, duration=[4, 6, 1, 9][j], walltime=[8, 8, 3, 20][j], user="u") for j in range(4)
     ]
-    jobs += [Job("x", arrival=35, duration=2, user="v"), Job("y", arrival=36, duration=2, walltime=7)]
-    run = simulate(Instance(jobs, "1x4"), "easy:walltime=last-two/prior=50")
+    jobs += [Job(name, arrival=at, duration=2, user="v") for name, at in (("early", 1), ("late", 35))]
+    run = simulate(
+        Instance([*jobs, Job("y", arrival=36, duration=2, walltime=7)], "1x4"), "easy:walltime=last-two/prior=50"
+    )
     assert run.predicted is not None
-    assert run.predicted.tolist() == [8, 8, 3, 3.5, 50, 7]
+    assert run.predicted.tolist() == [8, 8, 3, 3.5, 50, 3.5, 7]
 
 
 def test_what_each_form_may_know() -> None:

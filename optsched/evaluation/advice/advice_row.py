@@ -14,7 +14,7 @@ from optsched.evaluation.advice.savings import Saving
 from optsched.evaluation.report import Line
 from optsched.simulation.knowledge import Knowledge
 from optsched.simulation.metrics import first_starts
-from optsched.simulation.promises import Promises, promises
+from optsched.simulation.promised_starts import PromisedStarts, promised_starts
 from optsched.simulation.run import Run
 
 EASY = "easy"
@@ -39,7 +39,7 @@ class AdviceRow:
     line: Line
     saving: Saving | None = None
     fairness: Fairness | None = None
-    promises: Promises | None = None
+    promises: PromisedStarts | None = None
 
     @property
     def policy(self) -> str:
@@ -108,7 +108,7 @@ def gained(row: AdviceRow) -> float:
     return 0.0 if row.saving is None else row.saving.gpu_hours
 
 
-def promises_to_waiting(run: Run) -> Promises | None:
+def promises_to_waiting(run: Run) -> PromisedStarts | None:
     """Return the promises of a run to the jobs that did not start at their submission; None if its policy makes none.
 
     Parameters
@@ -116,14 +116,14 @@ def promises_to_waiting(run: Run) -> Promises | None:
     run
         The run.
     """
-    made, local = promises(run), run.relative
+    made, local = promised_starts(run), run.relative
     if made is None:
         return None
     waits = first_starts(local.schedule) > local.instance.arrival
-    return Promises(made.wait[waits], made.late[waits], made.kept[waits])
+    return PromisedStarts(made.wait[waits], made.late[waits], made.kept[waits])
 
 
-def _summary(made: Promises) -> dict[str, Any]:
+def _summary(made: PromisedStarts) -> dict[str, Any]:
     promised = int(np.isfinite(made.wait).sum())
     late = {f"p{100 * share:.0f}": made.late_at(share) if promised else None for share in (0.5, 0.9, 0.99, 1.0)}
     kept = made.share_kept if promised else None

@@ -41,13 +41,14 @@ class UserLimit(Learner):
 class LastTwo(UserLimit):
     """The mean of the last two runs that the job's user completed, at most the job's walltime. O(1) a job.
 
-    A user with fewer than two completed runs is predicted to need the walltime, as `user-limit` predicts it. Tsafrir,
-    Etsion and Feitelson, TPDS 2007; ``easy-sjbf:walltime=last-two,believe=double`` is their EASY++.
+    A user with fewer than two completed runs is predicted to need the walltime. Without one it is the mean of the last
+    two runs of all users; before the first run: ``prior``. Tsafrir, Etsion and Feitelson, TPDS 2007;
+    ``easy-sjbf:walltime=last-two,believe=double`` is their EASY++.
 
     Parameters
     ----------
     prior
-        Length of a job without a walltime of a user with fewer than two runs, in the unit of the job.
+        Length before any run has completed, in the unit of the job.
     """
 
     registered: ClassVar[str] = "last-two"
@@ -62,7 +63,7 @@ class LastTwo(UserLimit):
             Facts about the jobs of the run.
         """
         super().begin(jobs)
-        self._latest: dict[tuple[str | None, bool], deque[float]] = {}
+        self._latest: dict[tuple[str | None, bool], deque[float]] = {}  # by user and unit; None: of all users
 
     def observe(self, job: int, now: float, length: float) -> None:
         """Record a completed run for its user.
@@ -76,13 +77,15 @@ class LastTwo(UserLimit):
         length
             Its length: iterations or seconds.
         """
-        self._latest.setdefault(self._user(job), deque(maxlen=2)).append(length)
+        profiled = self._jobs.profiled[job]
+        for user in {self._jobs.user[job], None}:
+            self._latest.setdefault((user, profiled), deque(maxlen=2)).append(length)
 
     def _length(self, job: int, now: float) -> float:
-        lengths = self._latest.get(self._user(job), ())
-        if self._jobs.user[job] is None or len(lengths) < 2:
-            return super()._length(job, now)
-        return min(sum(lengths) / 2, self._limit(job))
-
-    def _user(self, job: int) -> tuple[str | None, bool]:
-        return self._jobs.user[job], self._jobs.profiled[job]
+        user, profiled = self._jobs.user[job], self._jobs.profiled[job]
+        limit, lengths = self._limit(job), self._latest.get((user, profiled), ())
+        if user is None or len(lengths) < 2:
+            if not math.isinf(limit):
+                return limit
+            lengths = self._latest.get((None, profiled), ())
+        return min(sum(lengths) / len(lengths), limit) if lengths else self.prior

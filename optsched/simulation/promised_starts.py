@@ -1,4 +1,4 @@
-"""`promises`: the starts that a policy promised, compared with the starts of its run."""
+"""`promised_starts`: the starts that a policy promised, compared with the starts of its run."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from optsched.simulation.run import Run
 
 
 @dataclass(frozen=True)
-class Promises:
+class PromisedStarts:
     """The promised starts of a run: an answer to "how long will I wait", and how good it was.
 
     Attributes
@@ -59,7 +59,7 @@ class Promises:
         return float(np.quantile(late, share)) if late.size else np.nan
 
 
-def promises(run: Run) -> Promises | None:
+def promised_starts(run: Run) -> PromisedStarts | None:
     """Return the promises of a run; None if its policy makes none.
 
     Parameters
@@ -76,4 +76,4 @@ def promises(run: Run) -> Promises | None:
     start = first_starts(run.schedule)
     with np.errstate(invalid="ignore"):
         kept = start <= promised + np.abs(promised) * (last_of_instant(1.0) - 1.0)
-    return Promises(promised - instance.arrival, start - promised, kept)
+    return PromisedStarts(promised - instance.arrival, start - promised, kept)
