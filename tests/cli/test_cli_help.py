@@ -55,9 +55,7 @@ def test_a_bare_list_names_every_kind_with_examples(out: Any) -> None:
     assert "optsched list policies" in text
 
 
-COMMANDS = (
-    "run advise score solve bound verify ratio attack generate convert fit reproduce sweep plot library check-policy list"
-)
+COMMANDS = "run advise score solve bound verify ratio attack generate convert fit reproduce sweep plot library check-policy list"
 
 
 @pytest.mark.parametrize("name", COMMANDS.split())
