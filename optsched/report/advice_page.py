@@ -77,10 +77,14 @@ def _parts(title: str, table: PageTable, advice: Advice) -> list[PageTable]:
     rows, parts = table.rows, [table]
     if title == "Candidates":  # one table would be wider than a page
         split = list(table.heads).index("mean wait")
-        heads = ([*table.heads[:split]], [table.heads[0], *table.heads[split:]])
-        cells = ([row[:split] for row in rows], [[row[0], *row[split:]] for row in rows])
-        names = ("Queueing", "Waits, who is worse off, and the distance from the best possible schedule")
-        parts = [PageTable(*halves, table.texts) for halves in zip(heads, cells, names, strict=True)]
+        parts = [
+            PageTable(table.heads[:split], [row[:split] for row in rows], "Queueing", table.texts),
+            PageTable(
+                [table.heads[0], *table.heads[split:]],
+                [[row[0], *row[split:]] for row in rows],
+                "Waits, who is worse off, and the distance from the best possible schedule",
+            ),
+        ]
     if title == "Who loses":
         parts += [_losers(row) for row in (advice.best, advice.best_with_stops) if row is not None and _lost(row)]
     return parts

@@ -57,7 +57,7 @@ def test_commands_and_options_exist(page: Page) -> None:
 
 
 def test_what_does_not_exist_is_found() -> None:
-    assert unknown("optsched advise cluster-week") == ["advise"]
+    assert unknown("optsched counsel cluster-week") == ["counsel"]
     assert unknown("optsched run cluster-week --sweep") == ["--sweep"]
     assert unknown("optsched list attacks") == ["attacks"]
     assert unknown("make coffee") == ["coffee"]
