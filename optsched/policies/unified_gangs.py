@@ -42,6 +42,7 @@ from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.simulation.policy import Decision, Start, Stop, View
 
+
 class RigidGangs:
     """The active jobs of a run, if all of them are rigid gangs, and the GPUs that they hold.
 
@@ -167,7 +168,10 @@ class RigidGangs:
             rank = order[RANK, : gangs.size]
             worth, gpus = gangs["worth"][rank], gangs["gpus"][rank]
             value = np.rint(worth / worth.max() * 2.0**BITS)  # whole numbers: sums are exact, ties are ties
-            chosen, taken = np.zeros(gangs.size, dtype=np.int64), np.zeros((gangs.size, view.cluster_gpus + 1), np.bool_)
+            chosen, taken = (
+                np.zeros(gangs.size, dtype=np.int64),
+                np.zeros((gangs.size, view.cluster_gpus + 1), np.bool_),
+            )
             by_density = np.argsort(-value / gpus, kind="stable")
             fill_knapsack(value, gpus, view.cluster_gpus, by_density, self._knapsack, taken, chosen)
             gangs["dealt"][rank] = chosen
