@@ -21,21 +21,15 @@ from typing import Any
 import numpy as np
 
 from optsched.policies.goodput_allocation import fewest_nodes
-from optsched.policies.unified_kernels import (
-    DENSITY,
-    GANG,
+from optsched.policies.unified_gang_deals import DENSITY, GANG, PLAN, RANK, SCRATCH, fill_knapsack, rank_and_price
+from optsched.policies.unified_gang_places import (
     HELD,
     IDEAL,
-    PLAN,
-    RANK,
-    SCRATCH,
     SPREAD,
     TOGETHER,
     choose_types,
-    fill_knapsack,
     may_improve,
     place_jobs,
-    rank_and_price,
 )
 from optsched.policies.unified_places import BITS, LEAST, exchange
 from optsched.problem.arrays import Bools, Floats, Ints

@@ -283,7 +283,7 @@ def exchange(value: Floats, gpus: Ints, kind: Ints, stock: Ints) -> None:
     stock
         GPUs left of every type, i64[T]; changed in place.
     """
-    everyone = np.arange(kind.size)
+    everyone = np.arange(kind.size if value.shape[1] > 1 else 0)
     for _ in everyone:
         now = value[everyone, kind]
         gain = value - now[:, None]

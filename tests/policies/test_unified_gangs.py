@@ -10,11 +10,11 @@ import pytest
 from examples import few
 
 from optsched.compiled import without_interpreting
-from optsched.policies import unified_gangs
 from optsched.policies.goodput_allocation import best_counts
 from optsched.policies.simulate import simulate
 from optsched.policies.unified import Unified
-from optsched.policies.unified_kernels import fill_knapsack, may_improve
+from optsched.policies.unified_gang_deals import GANG, fill_knapsack
+from optsched.policies.unified_gang_places import may_improve
 from optsched.policies.unified_places import exchange
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
@@ -144,7 +144,7 @@ def test_its_knapsack_is_that_of_the_dynamic_program_also_where_many_are_optimal
 def test_types_are_exchanged_wherever_that_helps(seed: int) -> None:
     rng = np.random.default_rng([seed, 57])
     m, types = int(rng.integers(1, 7)), int(rng.integers(1, 4))
-    gangs, order = np.zeros(m, dtype=unified_gangs.GANG), np.tile(np.arange(m), (4, 1))
+    gangs, order = np.zeros(m, dtype=GANG), np.tile(np.arange(m), (4, 1))
     gangs["gpus"], gangs["type"] = rng.integers(1, 4, m), rng.integers(0, types, m)
     value, stock = rng.integers(1, 5, (m, types)).astype(np.float64), rng.integers(0, 4, types)
     kind, left = gangs["type"].copy(), stock.copy()
