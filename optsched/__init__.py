@@ -40,6 +40,7 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
         RowErrors as RowErrors,
         SimulationError as SimulationError,
     )
+    from optsched.evaluation.advice.advice import Advice as Advice, advise as advise
     from optsched.evaluation.evaluate import compare as compare, evaluate as evaluate
     from optsched.evaluation.report import Report as Report
     from optsched.evaluation.robustness import Robustness as Robustness, robustness_curves as robustness_curves
@@ -71,6 +72,7 @@ if TYPE_CHECKING:  # "as" what they are: exported, to type checkers
         View as View,
         Wake as Wake,
     )
+    from optsched.simulation.promised_starts import PromisedStarts as PromisedStarts, promised_starts as promised_starts
     from optsched.simulation.run import Run as Run
     from optsched.solvers.column_generation import PricedColumns as PricedColumns, generate_columns as generate_columns
     from optsched.solvers.formulate import formulate as formulate
@@ -110,6 +112,7 @@ _NAMES = {
     "classes.task_sharing.simulation.iterations": "TaskRun",
     "classes.task_sharing.simulation.task_policy": "Countdown TaskOrder",
     "errors": "InfeasibleError InputError KnowledgeError NotInstalledError OptschedError RowErrors SimulationError",
+    "evaluation.advice.advice": "Advice advise",
     "evaluation.evaluate": "compare evaluate",
     "evaluation.report": "Report",
     "evaluation.robustness": "Robustness robustness_curves",
@@ -130,6 +133,7 @@ _NAMES = {
     "problem.schedule": "Schedule Segment SharedSchedule",
     "problem.throughputs": "Throughput Throughputs",
     "simulation.policy": "Knowledge Moves Order OrderedPolicy Policy Predictor Start Stop View Wake",
+    "simulation.promised_starts": "PromisedStarts promised_starts",
     "simulation.run": "Run",
     "solvers.column_generation": "PricedColumns generate_columns",
     "solvers.formulate": "formulate",

@@ -75,6 +75,31 @@ def test_what_runs_compiled_depends_on_calls_elements_and_events_alone(monkeypat
     compiled.worked(total, 1)  # numba is switched off
 
 
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders of the cache are POSIX")
+def test_what_is_on_disk_is_loaded_after_little_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(compiled, "PRICE", 1e9)
+    monkeypatch.setattr(compiled._spent, "loads", True)
+    kept: set[Any] = set()
+    monkeypatch.setattr(compiled, "is_kept", lambda function, forms: (function, forms) in kept)
+    monkeypatch.setattr(
+        compiled, "note_kept", lambda function, forms: kept.update({(function, forms), (function, None)})
+    )
+    one, another, values, whole = njit(total), njit(total), np.ones(3), np.ones(3, dtype=np.int64)
+    for _ in range(compiled.LOAD + 1):
+        assert not one.runs_compiled(values)
+        one(values)
+    with without_interpreting():  # another process, say
+        another(values)
+    assert not one.runs_compiled(values)  # it looks again when it has done twice the work
+    one._paid *= 2
+    assert one.runs_compiled(values)
+    assert one.runs_compiled()
+    assert not one.runs_compiled(whole)  # only work decides whether to compile
+    assert one(values) == 3
+    assert one.signatures
+    assert not one.runs_compiled(whole)
+
+
 def test_large_arguments_and_impatience_compile_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "PRICE", 1e9)
     large, impatient = njit(total), njit(total)

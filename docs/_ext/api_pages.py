@@ -49,7 +49,7 @@ TASKS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "compare": (
         "Compare",
         "Compare policies with bounds, on an instance or a suite, and run many cells at once",
-        "compare evaluate Report ratios RatioTable robustness_curves Robustness sweep",
+        "compare evaluate Report score Score advise Advice ratios RatioTable robustness_curves Robustness sweep",
         (),
     ),
     "policy": (
@@ -69,7 +69,8 @@ TASKS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "errors": (
         "Errors",
         "Catch errors; all are subclasses of `OptschedError`",
-        "OptschedError InputError RowErrors InfeasibleError KnowledgeError NotInstalledError SimulationError",
+        "OptschedError InputError RowErrors InfeasibleError KnowledgeError NotInstalledError RejectedSchedule "
+        "SimulationError",
         (),
     ),
 }

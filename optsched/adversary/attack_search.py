@@ -68,6 +68,11 @@ class Attack:
         """Text of the policy."""
         return self.confirmed.policy.text
 
+    @property
+    def knowledge(self) -> str:
+        """Knowledge of the policy."""
+        return str(self.confirmed.policy.policy.knowledge)
+
     def __repr__(self) -> str:
         other = f"{self.confirmed.objective} of the {self.confirmed.ratio_to}"
         return f"Attack({self.policy!r}: {self.ratio:.6g} times the {other}, {self.instance.n} jobs)"
@@ -81,6 +86,7 @@ class Attack:
         like = None if near is None else {"family": near.member, "distance": near.distance, "ratio": near.ratio}
         return {
             "policy": self.policy,
+            "knowledge": self.knowledge,
             "against": self.against,
             "objective": best.objective,
             "ratio": self.ratio,
@@ -119,8 +125,8 @@ class Attack:
 
     @property
     def facts(self) -> list[str]:
-        """Return a line on the bound, on each theorem, on the family, and on the search or the proof."""
-        best, lines = self.confirmed, []
+        """Return a line on the policy's knowledge, the bound, each theorem, the family, and the search or the proof."""
+        best, lines = self.confirmed, [f"knowledge of {self.policy}: {self.knowledge}"]
         if best.ratio_to == "schedule":
             most = "nothing bounds it" if best.most is None else f"at most {significant(best.most, 6, 'up')}"
             lines.append(f"the optimum is not proved: the ratio to it is at least the one above, and {most}")

@@ -17,6 +17,7 @@ import typer
 from typer import Argument, Option
 
 from optsched import __version__
+from optsched.cli.advise_command import advise
 from optsched.cli.attack_command import attack
 from optsched.cli.bound_command import bound
 from optsched.cli.check_policy_command import check_policy
@@ -86,6 +87,7 @@ def _bare(
 for _command in (
     run,
     score,
+    advise,
     solve,
     bound,
     verify,

@@ -11,7 +11,7 @@ from optsched.cli.completion import complete_policy
 from optsched.cli.interrupt import due, shield_processes, telling
 from optsched.cli.options import AsJson, ReportFile, Seed, Workers, argument, how_long, option, output
 from optsched.cli.output import answer, others_print_to_stderr, print_json, say
-from optsched.cli.report_file import check_report, write_report
+from optsched.cli.report_page import check_report, write_report
 from optsched.problem.atomic_files import check_writable
 
 if TYPE_CHECKING:

@@ -170,13 +170,15 @@ class Reading:
         bool, option("--job-level", "treat jobs with tasks as whole jobs, for policies that schedule whole jobs")
     ] = False
 
-    def load(self, source: str) -> Loaded:
+    def load(self, source: str, *, notes: bool = True) -> Loaded:
         """Return the instance that a SOURCE names, and the number of rows that were left out.
 
         Parameters
         ----------
         source
             The SOURCE.
+        notes
+            Print how a log was read to stderr; False for a command whose table has these notes.
 
         Raises
         ------
@@ -188,7 +190,7 @@ class Reading:
 
         named = settings(self.columns.split(","), option="--columns") if self.columns else None
         asked = {field.name: getattr(self, field.name) for field in fields(self)}
-        loaded = load_counted(source, LoadRequest(**{**asked, "columns": named, "say": say}))
+        loaded = load_counted(source, LoadRequest(**{**asked, "columns": named, "say": say, "notes": notes}))
         keep_sources()  # a trace may have read a second file
         return loaded
 

@@ -15,7 +15,7 @@ from optsched.cli.exit_status import require_finished, require_kept
 from optsched.cli.interrupt import telling
 from optsched.cli.options import AsJson, Csv, ReportFile, Strong, argument, option, output, policies
 from optsched.cli.output import answer, others_print_to_stderr, say, show
-from optsched.cli.report_file import check_report, write_report
+from optsched.cli.report_page import check_report, write_report
 
 if TYPE_CHECKING:
     from rich.console import Group

@@ -29,7 +29,7 @@ from optsched.cli.options import (
     reading_source,
 )
 from optsched.cli.output import answer, others_print_to_stderr, say, show, write
-from optsched.cli.report_file import check_report, write_report
+from optsched.cli.report_page import check_report, write_report
 
 if TYPE_CHECKING:
     from optsched.problem.instance import Instance
@@ -102,7 +102,7 @@ def run(
 
     # a mistake in a name is reported before a long trace is read
     named = [specify(seeded(text, seed)) for text in policy or ()]
-    loaded = reading.load(source)
+    loaded = reading.load(source, notes=False)
     instance = loaded.instance
     chosen = named or [specify(seeded(text, seed)) for text in default_policies(instance)]
     outputs = RunOutputs(folder, csv, export)

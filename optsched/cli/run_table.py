@@ -166,11 +166,10 @@ def bound_notes(report: Report, letters: list[str]) -> list[str]:
 
 
 def _metric_notes(report: Report) -> list[str]:
-    first = report.lines[0]
-    if first.avoidable_queueing is None:
-        most = ""
-    else:
-        most = f", of whose {number(queued_hours(first.run))} at most {number(first.avoidable_queueing, 4, 'up')} are avoidable"
+    first, most = report.lines[0], ""
+    if first.avoidable_queueing is not None:
+        avoidable = number(first.avoidable_queueing, 4, "up")
+        most = f", of whose {number(queued_hours(first.run))} at most {avoidable} are avoidable"
     notes = [
         f"{WAITED}: GPU-hours in which gangs waited or restarted; {AVOIDED}: difference from {first.policy}{most}",
     ]

@@ -2,12 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from optsched.cli.options import AboutSource, AsJson, Objective, Reading, Strong, argument, option, reading_source
+from optsched.cli.options import (
+    AboutSource,
+    AsJson,
+    Objective,
+    Reading,
+    ReportFile,
+    Strong,
+    argument,
+    option,
+    reading_source,
+)
 from optsched.cli.output import answer, print_json, say
+from optsched.cli.report_page import check_report, write_report
+
+if TYPE_CHECKING:
+    from rich.console import Group
+
+    from optsched.report.page import PageTable
 
 BY = "group jobs by user, group, size or week; may be given several times; default: size and week"
 
@@ -20,6 +36,7 @@ def score(
     by: Annotated[list[str] | None, option("--by KEY", BY, show_default=False)] = None,
     objective: Objective = None,
     strong: Strong = False,
+    report_file: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare the schedule that really ran with the best possible.
@@ -45,20 +62,23 @@ def score(
         Name of the objective. Default: that of the instance, else ``total_flow_time``.
     strong
         For rigid gangs compute a stronger bound, too, which takes up to a minute.
+    report_file
+        A page to forward: the result, tables, charts.
     as_json
         Print exactly one JSON document to stdout.
     """
+    check_report(report_file)
     reading.look(what if instance is None else instance)
     from optsched.cli.score_table import DEFAULT_KEYS, score_view
     from optsched.evaluation.score import RejectedSchedule, score as scored
     from optsched.progress import bars
 
-    loaded = reading.load(what if instance is None else instance)
-    file = (loaded.instance,) if instance is None else (what, loaded.instance)
+    loaded = reading.load(what if instance is None else instance, notes=False)
+    file, about = (loaded.instance, None) if instance is None else (what, loaded.instance)
     try:
         with bars() as progress:
             progress.step("bounding")
-            result = scored(*file, objective=objective, strong=strong, skipped_rows=loaded.skipped_rows)
+            result = scored(file, about, objective, strong=strong, skipped_rows=loaded.skipped_rows)
             tables = {key: result.by(key) for key in by or DEFAULT_KEYS}
     except RejectedSchedule as error:
         if as_json:
@@ -68,4 +88,14 @@ def score(
         raise typer.Exit(1) from None
     if result.report.note:
         say(result.report.note)
-    answer(as_json, result.to_json, lambda: score_view(result, tables, whole=by is not None))
+
+    def view() -> Group:
+        return score_view(result, tables, whole=by is not None)
+
+    def page(sheets: list[PageTable], notes: list[str], command: str) -> str:
+        from optsched.report.score_page import score_page
+
+        return score_page(result, sheets, notes, command)
+
+    write_report(report_file, view, page)
+    answer(as_json, result.to_json, view, report_file)

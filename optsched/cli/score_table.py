@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
+import polars as pl
 from rich.console import Group
 from rich.text import Text
 
@@ -20,6 +22,7 @@ from optsched.rounding import number, ratio
 DEFAULT_KEYS = ("size", "week")
 ROWS = 12  # of a table of groups that was not asked for
 LISTED = 5  # inconsistencies and spans
+UNIX, LATEST = 5e8, 1e10  # a moment between them is in Unix seconds
 GROUPED = ("jobs", "GPU-h", WAITED, "mean JCT", "mean wait", "p95 wait", "mean BSLD", "ratio alone")
 
 
@@ -82,7 +85,7 @@ def _metrics(score: Score) -> Sheet:
     return sheet
 
 
-def _groups(key: str, table: Table) -> Sheet:
+def _groups(key: str, table: pl.DataFrame) -> Sheet:
     sheet = Sheet((key, *GROUPED))
     for row in table.iter_rows(named=True):
         times = (duration(row[name]) for name in ("mean_jct", "mean_queueing", "p95_queueing"))
@@ -113,7 +116,14 @@ def _log_notes(score: Score) -> list[str]:
             f"{times} for more than an hour the next job waited although it fitted ({hours} idle GPU-h): {what}"
         )
     for span in spans[:LISTED]:
-        length, start = duration(span.end - span.start), number(span.start, 12)
+        length, start = duration(span.end - span.start), _moment(span.start)
         idle, waiting = counted(span.idle, "GPU"), counted(span.waiting, "job")
-        notes.append(f"  from {start} s for {length}: at least {idle} idle, up to {waiting} waiting")
+        notes.append(f"  from {start} for {length}: at least {idle} idle, up to {waiting} waiting")
     return notes
+
+
+def _moment(seconds: float) -> str:
+    # the clock of a log counts from its beginning, or from 1970
+    if not UNIX <= seconds < LATEST:
+        return f"{number(seconds, 12)} s"
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -21,7 +21,7 @@ from optsched.cli.options import (
     reading_source,
 )
 from optsched.cli.output import answer, say, write
-from optsched.cli.report_file import check_report, write_report
+from optsched.cli.report_page import check_report, write_report
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import InputError
 from optsched.problem.atomic_files import check_writable

@@ -12,7 +12,7 @@ import typer
 from optsched.cli.interrupt import shield_processes, telling
 from optsched.cli.options import AsJson, ReportFile, Workers, argument, option, output as output_to
 from optsched.cli.output import answer, print_json, say, show
-from optsched.cli.report_file import check_report, write_report
+from optsched.cli.report_page import check_report, write_report
 from optsched.cli.source_keeping import keep_sources
 from optsched.problem.atomic_files import check_writable, suffix_of, write_atomic
 

@@ -2,7 +2,8 @@
 
 **When.** A function is compiled when it is first called. One that may also run ``interpreted`` runs as the Python that it
 is until it has done as much work (calls, elements of its arguments, events) as costs about what compiling would (the rule of
-ski rental), then it is compiled. Which one runs depends on the work alone, never on a clock or on what lies in the cache.
+ski rental), then it is compiled. Machine code that is already on disk is loaded after as much work as loading costs. So
+whether to compile depends on the work alone, never on a clock; whether to load depends on what is on the disk, too.
 Both ways compute the same numbers, bit for bit: such functions use no operation of which numpy and the compiler
 have different forms. What compiling costs is reported on stderr when it takes long, and never counted (`Stopwatch`).
 
@@ -33,11 +34,13 @@ import numba
 import numpy as np
 from numba.extending import typeof_impl
 
-from optsched.compiled.kept_code import alone, clear, folder_of, forget, kept_in
+from optsched.compiled.kept_code import alone, clear, folder_of, forget, is_kept, kept_in, note_kept
 
-# Units of work (a call, an event: 0.02 to 0.4 ms interpreted) that a function may do before it is compiled. Loading what is
-# compiled already takes as long as some 5,000 units, compiling as some 40,000.
+# Units of work (a call, an event: 0.02 to 0.4 ms interpreted) that a function may do before it is compiled, which takes as
+# long as some 40,000 units; before its machine code is loaded, the first time in a process, for which numba imports much;
+# and afterwards.
 PRICE = 10_000
+FIRST_LOAD, LOAD = 3_000, 300
 ELEMENTS = 64  # of array arguments that are a unit of work
 LARGE = 50_000  # elements of array arguments beyond which interpreting is never cheaper
 INTERPRETED_SLICE = 1_000  # events: a tenth of a second
@@ -63,11 +66,12 @@ class _Spent(threading.local):
 
     ``waiting``: the same in seconds of the clock, ``since`` when a compilation runs that is not in it yet.
 
-    ``impatient``: everything is compiled at its first call.
+    ``impatient``: everything is compiled at its first call. ``loads``: numba has loaded or compiled something.
     """
 
     depth = 0
     impatient = False
+    loads = False
     compiling = 0.0
     waiting = 0.0
     since: float | None = None
@@ -129,6 +133,8 @@ class Function(Generic[R]):
         self._paid = 0.0  # units of work done as Python
         self._machine: Any = None
         self._ready: set[Any] = set()  # forms of arguments that Python has called it with as machine code
+        self._kept: set[Any] = set()  # forms of arguments for which there is machine code on disk
+        self._look = 0.0  # units of work at which to look there again
 
     def __call__(self, *arguments: Any) -> R:
         if self.interpreted and _spent.depth and not self.declared:
@@ -187,13 +193,28 @@ class Function(Generic[R]):
         """
         if self.inner:
             return False
-        if self._ready or not self.interpreted:
+        if not self.interpreted or (self._ready and not arguments):
+            return True
+        if self._ready and (self._paid >= PRICE or tuple(map(_form, arguments)) in self._ready or self.declared):
             return True
         if arguments and callable(self.interpreted) and not self.interpreted(*arguments):
             return True
-        if _spent.impatient or self._paid >= PRICE:
+        if _spent.impatient or self._paid >= PRICE or _elements(arguments) > LARGE:
             return True
-        return _elements(arguments) > LARGE
+        return self._paid >= (LOAD if _spent.loads else FIRST_LOAD) and self._is_kept(arguments)
+
+    def _is_kept(self, arguments: tuple[Any, ...]) -> bool:
+        # If there is none, another process may have compiled it by the time that twice the work is done.
+        form = () if self.declared else tuple(map(_form, arguments))
+        if form not in self._kept and self._paid >= self._look:
+            if is_kept(self.py_func, self._types(arguments) if arguments or self.declared else None):
+                self._kept.add(form)
+            else:
+                self._look = 2 * self._paid
+        return form in self._kept
+
+    def _types(self, arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+        return self.declared[0].args if self.declared else tuple(map(numba.typeof, arguments))
 
     def _interpret(self, arguments: tuple[Any, ...]) -> R:
         outer = _spent.depth
@@ -214,7 +235,9 @@ class Function(Generic[R]):
                 return numba.njit(cache=bool(folder), **self._options)(self.py_func)
 
     def _compile(self, arguments: tuple[Any, ...]) -> None:
-        self._compile_for(() if self.declared else tuple(map(numba.typeof, arguments)))
+        self._compile_for(() if self.declared else self._types(arguments))
+        _spent.loads = True
+        note_kept(self.py_func, self._types(arguments))
 
     def _compile_for(self, forms: tuple[Any, ...]) -> None:
         for remedy in (clear, _keep_nothing, None):

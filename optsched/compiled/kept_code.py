@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import platform
 import re
 import shutil
 import stat
@@ -121,8 +122,53 @@ def folder_of(function: Callable[..., Any]) -> str:
 def clear() -> None:
     """Remove the stored code of the versions in use, because some of it cannot be read."""
     for folder in filter(None, _used):
-        for file in Path(folder).rglob("*.nb[ic]"):
+        for file in (*Path(folder).rglob("*.nb[ic]"), *Path(folder).glob(f"*{_NOTE}")):
             file.unlink(missing_ok=True)
+
+
+_NOTE = ".kept"
+
+
+def _note_of(function: Callable[..., Any], types: tuple[Any, ...] | None) -> Path | None:
+    # An empty file whose name says for what the machine code is; None for any types.
+    folder = folder_of(function)
+    if not folder:
+        return None
+    machine = (sys.implementation.cache_tag, numba.__version__, platform.machine())
+    name = f"{function.__module__}.{function.__qualname__}"
+    said = hashlib.sha256(repr((name, machine, types and tuple(map(str, types)))).encode()).hexdigest()
+    return Path(folder, said[:24] + _NOTE)
+
+
+def note_kept(function: Callable[..., Any], types: tuple[Any, ...]) -> None:
+    """Note next to the stored code that there is machine code of a function for some types of arguments.
+
+    Parameters
+    ----------
+    function
+        The Python function.
+    types
+        Types of its arguments.
+    """
+    for form in (types, None):
+        note = _note_of(function, form)
+        if note is not None:
+            with contextlib.suppress(OSError):
+                note.touch()
+
+
+def is_kept(function: Callable[..., Any], types: tuple[Any, ...] | None) -> bool:
+    """Return whether there is stored machine code of a function for some types of arguments.
+
+    Parameters
+    ----------
+    function
+        The Python function.
+    types
+        Types of its arguments; None: any.
+    """
+    note = _note_of(function, types)
+    return note is not None and note.exists()
 
 
 def forget() -> None:

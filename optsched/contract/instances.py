@@ -36,7 +36,7 @@ def random_instance(seed: int, cluster: Cluster | str, jobs: int = 12) -> Instan
     jobs
         Largest number of jobs.
     """
-    rng = np.random.default_rng([seed, 7])
+    rng, limits = np.random.default_rng([seed, 7]), np.random.default_rng([seed, 53])
     cluster = cluster if isinstance(cluster, Cluster) else Cluster.parse(cluster)
     spread = int(rng.choice([1, 10, 40]))  # all at once, crowded, nearly idle
     made = []
@@ -52,7 +52,8 @@ def random_instance(seed: int, cluster: Cluster | str, jobs: int = 12) -> Instan
                 f"job-{j}",
                 arrival=int(rng.integers(0, spread)),
                 gpus=int(rng.choice([width for width in WIDTHS if width <= offered])),
-                duration=int(rng.integers(1, 13)),
+                duration=(duration := int(rng.integers(1, 13))),
+                walltime=[None, duration, 2 * duration, 12][int(limits.integers(0, 4))],
                 weight=int(rng.integers(0, 4)),
                 due=None if rng.random() < 0.3 else int(rng.integers(0, 50)),
                 gpu_memory=memory,
@@ -80,6 +81,9 @@ def real_instance(seed: int, cluster: Cluster | str, jobs: int = 40) -> Instance
         dataclasses.replace(job, arrival=float(rng.random() * 30), duration=float(rng.random() * 9 + 0.5))
         for job in base.jobs
     ]
+    for k, (job, whole) in enumerate(zip(made, base.jobs, strict=True)):
+        if job.walltime and job.duration and whole.duration:
+            made[k] = dataclasses.replace(job, walltime=job.walltime / whole.duration * job.duration)
     return Instance(made, base.cluster, base.name)
 
 

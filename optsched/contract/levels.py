@@ -85,7 +85,8 @@ def faster(instance: Instance) -> Instance:
     def scaled(job: Job) -> Job:
         lasts = None if job.duration is None else job.duration * FASTER
         due = None if job.due is None else job.due * FASTER
-        return dataclasses.replace(job, arrival=job.arrival * FASTER, duration=lasts, due=due)
+        limit = None if job.walltime is None else job.walltime * FASTER
+        return dataclasses.replace(job, arrival=job.arrival * FASTER, duration=lasts, due=due, walltime=limit)
 
     if usual_class(instance).whole:
         return changed(instance, scaled)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from optsched.check.properties import broken_properties
 from optsched.check.referee import check_schedule
 from optsched.errors import SimulationError
 from optsched.policies.simulate import Specification, simulate
 from optsched.problem.instance import Instance
 from optsched.simulation.engine import Advance
+from optsched.simulation.policy import BasePolicy
 from optsched.simulation.run import Run
 
 
@@ -27,11 +29,11 @@ def refereed(instance: Instance, specification: Specification, progress: Advance
     SimulationError
         The referee rejects the schedule: a defect of optsched, or of a policy of one's own.
     """
-    return accepted(simulate(instance, specification, progress=progress))
+    return accepted(simulate(instance, specification, progress=progress), specification.policy)
 
 
-def accepted(run: Run) -> Run:
-    """Return the run if the referee accepts its schedule.
+def accepted(run: Run, policy: BasePolicy | None = None) -> Run:
+    """Return the run if the referee accepts its schedule, and it has the properties that its policy states.
 
     Jobs that never finish are no violation here; reports name them.
 
@@ -39,11 +41,13 @@ def accepted(run: Run) -> Run:
     ----------
     run
         The run of any policy.
+    policy
+        The policy of the run, if its properties are to be checked.
 
     Raises
     ------
     SimulationError
-        The referee rejects the schedule; the message names the rule.
+        The referee rejects the schedule, or a property does not hold; the message names the rule.
     """
     kind = run.schedule_class
     violations = check_schedule(run.instance, run.schedule, schedule_class=kind, preemptive=run.preemptive)
@@ -51,4 +55,8 @@ def accepted(run: Run) -> Run:
     wrong = [v for v in violations if not (v.rule in ("completeness", "work") and run.unfinished)]
     if wrong:
         raise SimulationError(f"the referee rejects the schedule of {run.policy}: {wrong[0].rule}: {wrong[0].message}")
+    for name in policy.properties(run.instance) if policy is not None and not run.unfinished else ():
+        broken = broken_properties(run.instance, run.schedule, name)
+        if broken:
+            raise SimulationError(f"the schedule of {run.policy} lacks the property {name}: {broken[0].text}")
     return run

@@ -18,7 +18,6 @@ from optsched.rounding import number
 from optsched.simulation.knowledge import NOT_STATED
 from optsched.simulation.metrics import HOUR, first_starts, metrics, without_overhead
 from optsched.simulation.run import Run
-from optsched.speeds.duration import segment_paces
 
 AS_LOGGED = "as logged"
 SAME = 1e-9  # relative: two sums of times that differ by rounding alone
@@ -87,11 +86,14 @@ class LoggedRun(Run):
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        """See `optsched.simulation.metrics.metrics`; busy GPU-hours are never more than those that the log holds."""
+        """See `optsched.simulation.metrics.metrics`; busy GPU-hours are never more than those that the log holds.
+
+        A job without a duration, whose speed depends on its GPUs, is busy as long as it holds them.
+        """
         found, schedule = metrics(self.schedule), self.schedule.relative
         held = schedule.end - schedule.start
-        pace = segment_paces(schedule.instance, schedule.job, schedule.gpu_offset, schedule.gpu_node)
-        busy = float(np.dot(schedule.gangs, np.fmin(held, schedule.work * pace))) / HOUR
+        timed = ~np.isnan(schedule.instance.duration)[schedule.job]
+        busy = float(np.dot(schedule.gangs, np.where(timed, np.minimum(held, schedule.work), held))) / HOUR
         overhead = float(np.dot(schedule.gangs, held)) / HOUR - busy
         split = without_overhead(schedule, busy, found["gpu_hours"]["waiting"])
         split["gpu_hours"]["overhead"] = overhead

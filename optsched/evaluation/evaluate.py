@@ -79,7 +79,7 @@ def evaluate(
     runs = []
     for specification in specifications:
         advance = progress(specification.text) if progress else None
-        run = accepted(simulate(instance, specification, progress=advance))
+        run = accepted(simulate(instance, specification, progress=advance), specification.policy)
         runs.append(run)
         if finished is not None:
             finished(run)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 from optsched.bounds import Certificate
-from optsched.classes import CLASSES, PREEMPTIVE
+from optsched.classes import CLASSES
 from optsched.evaluation.as_logged import LoggedRun
 from optsched.evaluation.measured_ratio import BoundShown, MeasuredRatio
 from optsched.evaluation.quick_bounds import least_queued_hours
@@ -140,8 +140,7 @@ class Report:
         return queued_hours(self.runs[0]) - queued_hours(run)
 
     def _avoidable(self, run: Run) -> float | None:
-        rigid = run.schedule_class in CLASSES.get(PREEMPTIVE).within
-        if not rigid or run.metrics["unfinished"] or self.least_queued is None:
+        if not CLASSES.get(run.schedule_class).rigid or run.metrics["unfinished"] or self.least_queued is None:
             return None
         return max(0.0, queued_hours(run) - self.least_queued)
 

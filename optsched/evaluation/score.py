@@ -30,6 +30,8 @@ from optsched.simulation.metrics import HOUR, bounded_slowdowns
 from optsched.simulation.run import RUNS, Run
 
 FLOW = "total_flow_time"
+NEAREST: Side = "nearest"
+UP: Side = "up"
 WEEK = 7 * 86400.0
 LISTED = 1000  # inconsistencies in a document; the others are counted
 SPANS = 20  # spans of idle GPUs in a document
@@ -108,24 +110,22 @@ class Score:
     @cached_property
     def sentence(self) -> str:
         """The result in one sentence; bounds are rounded to the side on which it stays true."""
-        line, gain = self.line, get_objective(self.objective).gain
-        span = _span_in_words(self.run)
-        value = in_words(line.value)
+        line, gain, bound = self.line, get_objective(self.objective).gain, self.line.bound
+        span, value = _span_in_words(self.run), in_words(self.line.value)
         if self.objective == FLOW:
-            head, unit = f"the jobs of these {span} stayed {value} seconds", ""
+            head = f"the jobs of these {span} stayed {value} seconds"
         else:
-            head, unit = f"{self.objective} of the jobs of these {span} is {value}", ""
-        if line.bound is None or line.ratio is None:
+            head = f"{self.objective} of the jobs of these {span} is {value}"
+        if bound is None or line.ratio is None:
             return f"{head}; no bound is known"
         if self.below_bound:
-            bound = in_words(line.bound.value, "up" if gain else "down")
-            return f"{head}, which is better than the bound {bound}: the log is inconsistent"
-        most = "" if line.bound.exact else "at most "
-        times = fixed(line.ratio, 2, "nearest" if line.bound.exact else "up")
-        left = in_words(self.avoidable or 0.0, "nearest" if line.bound.exact else "up")
-        better = f"the best possible is {most}{times} times that" if gain else f"{most}{times} times the best possible"
-        lost = "missed" if gain else "avoidable"
-        return f"{head}, {better}; {most}{left}{unit} were {lost}"
+            limit = in_words(bound.value, "up" if gain else "down")
+            return f"{head}, which is better than the bound {limit}: some jobs did not run as the instance states them"
+        most, side = ("", NEAREST) if bound.exact else ("at most ", UP)
+        times, left = fixed(line.ratio, 2, side), in_words(self.avoidable or 0.0, side)
+        if gain:
+            return f"{head}, the best possible is {most}{times} times that; {most}{left} were missed"
+        return f"{head}, {most}{times} times the best possible; {most}{left} were avoidable"
 
     def by(self, key: str) -> Table:
         """Return what the schedule made of every group of jobs.
@@ -265,27 +265,27 @@ def score(
     --------
     >>> import optsched as osd
     >>> osd.score(osd.simulate("rigid-06-1", "fifo"), objective="total_flow_time")
-    Score(the jobs of these 41 seconds stayed 144 seconds, at most 1.53 times the best possible; at most 50 were avoidable)
+    Score(the jobs of these 60 seconds stayed 140 seconds, 1.54 times the best possible; 49 were avoidable)
     """
     if instance is not None or isinstance(what, Schedule) or hasattr(what, "schedule"):
         run = _run_of(what, instance)
         return _score(run, objective, strong, skipped_rows)
-    logged = instance_of(what)  # type: ignore[arg-type]
+    logged = instance_of(what)
     ran = jobs_that_ran(logged)
     if not ran.any():
         legal = "a log with starts and ends (columns start and end of csv:), or SCHEDULE --instance SOURCE"
         raise InputError("no job says when it ran", field="ran", legal=legal)
     require_whole_jobs(logged, "score")
     left_out = tuple(logged.table["id"].filter(~ran).to_list())
-    run = as_logged(logged.replace(jobs=logged.table.filter(ran)) if left_out else logged)
-    assert run is not None
-    return _score(run, objective, strong, skipped_rows, left_out)
+    log = as_logged(logged.replace(jobs=logged.table.filter(ran)) if left_out else logged)
+    assert log is not None
+    return _score(log, objective, strong, skipped_rows, left_out)
 
 
 def _score(run: Run, objective: str | None, strong: bool, skipped_rows: int, left_out: tuple[str, ...] = ()) -> Score:
     name = objective_of(run.instance, objective).name
-    accepted = [] if isinstance(run, LoggedRun) else [run]
-    proven = OptimumBounds(run.instance, accepted, strong=strong)
+    judged = [] if isinstance(run, LoggedRun) else [run]  # only they bound the optimum from above
+    proven = OptimumBounds(run.instance, judged, strong=strong)
     bound = proven.bound_for(run, name)
     certificate = proven.certificate(name, run.schedule_class)
     note = proven.note(name)
@@ -308,10 +308,9 @@ def _run_of(what: Any, instance: Source | None) -> Run:
         schedule = schedule_in(what)
         about = schedule.instance if instance is None else instance_of(instance)
         _require_accepted(check_schedule(about, schedule))
-    preempts = len(schedule) > np.unique(schedule.job).size
-    kind = RUNS.of(class_stated(about, {schedule.stated}).name).run
     stops = len(schedule) - int(np.unique(schedule.job).size)
-    return kind(schedule, schedule.policy or "schedule", NOT_STATED, preempts, 2 * about.n, stops, 0.0)
+    kind = RUNS.of(class_stated(about, {schedule.stated}).name).run
+    return kind(schedule, schedule.policy or "schedule", NOT_STATED, stops > 0, 2 * about.n, stops, 0.0)
 
 
 def _require_accepted(violations: list[Any]) -> None:
@@ -337,7 +336,7 @@ def in_words(value: float, side: Side = "nearest") -> str:
     """
     for word, size in (("billion", 1e9), ("million", 1e6)):
         if abs(value) >= size:
-            return f"{fixed(value / size, 1, side)} {word}"
+            return f"{fixed(value / size, 1 if abs(value) >= 100 * size else 2, side)} {word}"
     return number(value, 6, side)
 
 

@@ -32,13 +32,16 @@ def source_to_type(path: Path) -> str:
         return ""
     fitting = [name for name, form in DIALECTS.items() if form.header and set(form.header) <= set(names)]
     if fitting:
-        return _typed(max((DIALECTS.get(name) for name in fitting), key=lambda form: len(form.header)), path)
+        form = max((DIALECTS.get(name) for name in fitting), key=lambda form: len(form.header))
+        # philly's table does not say when jobs ran; its other form, which does, is recognised above
+        return _typed(form, path, guesses=form.guesses_cluster and form.recognises is None)
     if not any(name.isidentifier() for name in names):  # only numbers, so there is no header
         return ""
     columns = asked_columns(names)
     return f"csv:{path} --columns {columns}" + ("" if f"{RAN[0]}=" in columns else CLUSTER)
 
 
-def _typed(form: Dialect, path: Path) -> str:
+def _typed(form: Dialect, path: Path, guesses: bool | None = None) -> str:
     part = f"#{form.fragment.split()[0].rstrip(',')}" if form.fragment else ""
-    return f"{form.name}:{path}{part}" + ("" if form.brings_cluster or form.guesses_cluster else CLUSTER)
+    guesses = form.guesses_cluster if guesses is None else guesses
+    return f"{form.name}:{path}{part}" + ("" if form.brings_cluster or guesses else CLUSTER)

@@ -58,7 +58,7 @@ class Loaded:
 
 @dataclass(frozen=True)
 class LoadRequest:
-    """Options of `load`."""
+    """Options of `load`; without ``notes`` the caller itself shows how a log was read."""
 
     cluster: Cluster | str | None = None
     limit: int | None = None
@@ -74,6 +74,7 @@ class LoadRequest:
     unit: str = "gpu"
     release: str = "submit"
     walltimes: str = "keep"
+    notes: bool = True
 
 
 AS_IT_STANDS = LoadRequest()
@@ -191,7 +192,7 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     """
     loaded = _load(source, request)
     if request.say is not None:
-        for line in reading_notes(loaded.instance):
+        for line in (reading_notes if request.notes else not_modelled)(loaded.instance):
             request.say(f"{os.fspath(source)}: {line}")
     return loaded
 
@@ -279,11 +280,15 @@ def _load_trace(
         path, _, fragment = place.rpartition("#")
     if not path:
         raise InputError("which file?", field="source", value=f"{dialect.name}:", legal=f"{dialect.name}:PATH")
+    no_cluster = InputError(f"a {dialect.name} trace needs a cluster", file=path, field="cluster", legal=CLUSTER_LEGAL)
     if cluster is None and not (dialect.brings_cluster or dialect.guesses_cluster) and Path(path).is_file():
-        raise InputError(f"a {dialect.name} trace needs a cluster", file=path, field="cluster", legal=CLUSTER_LEGAL)
+        raise no_cluster
     skip_bad = request.skip_bad
     asked = {name: getattr(request, name) for name in ("columns", "skip_bad", "limit", *OPTIONS)}
     read = dialect.read(path, cluster=cluster, fragment=fragment, **asked)
+    read.require_durations()
+    if read.cluster is None:  # it may be guessed, but no job says when it ran
+        raise no_cluster
     strict, say = request.strict_throughputs, request.say
     # jobs that state a batch size run at scaling profiles, unless a table of throughputs was requested
     if request.profiles is not None or table is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from optsched.registry import Registry
 from optsched.simulation.policy import BasePolicy
 
-TABLES = "queue_orders", "predicted_queue", "alpha_points", "backfill_settings"
+TABLES = "queue_orders", "predicted_queue", "alpha_points", "backfill_settings", "slurm_loops"
 # names of the literature, with the nearest policies
 _MEANT = {
     **dict.fromkeys(("easy-backfill", "easy-backfilling", "backfilling"), "easy? or conservative, backfill:depth=N"),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -11,101 +10,24 @@ import numpy as np
 
 from optsched.errors import InputError, check_legal
 from optsched.policies import POLICIES
+from optsched.policies.free_gpus import FreeGpus
 from optsched.policies.predictors import PREDICTORS, predictor
 from optsched.problem.arrays import Floats
+from optsched.problem.instance import Instance
 from optsched.registry import Seconds
 from optsched.simulation.next_event import last_of_instant
 from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Order, Policy, Start, View, Wake
 from optsched.simulation.predictor import Predictor
-from optsched.simulation.reservations import EVERY, new_plan
+from optsched.simulation.reservation_plan import EVERY, new_plan
 
 YEAR = 365 * 86400.0  # seconds; Slurm plans a job without a limit as one of a year
 STATED = {"user": Knowledge.USER_LIMITS, "exact": Knowledge.CLAIRVOYANT}
+FEW = 1_000  # jobs: the check of all promises takes time that grows with their square
 BELIEVED = ("next-second", "double")
 
 
-class Profile:
-    """The number of free GPUs over time, as the policy believes.
-
-    Parameters
-    ----------
-    now
-        Time at which the profile begins, in seconds.
-    gpus
-        GPUs that are free from then on.
-    """
-
-    def __init__(self, now: float, gpus: int) -> None:
-        self._time, self._free = [now], [gpus]  # free from a time until the next one; the last for ever
-
-    def add(self, begin: float, end: float, gpus: int) -> None:
-        """Add GPUs from ``begin`` until ``end``; a negative number takes them.
-
-        Parameters
-        ----------
-        begin, end
-            Times in seconds; nothing changes if the end is not later.
-        gpus
-            Number of GPUs.
-        """
-        if begin < end:
-            first, last = self._step_at(begin), self._step_at(end)
-            for k in range(first, last):
-                self._free[k] += gpus
-
-    def _step_at(self, time: float) -> int:
-        k = bisect_left(self._time, time)
-        if k == len(self._time) or self._time[k] != time:
-            self._time.insert(k, time)
-            self._free.insert(k, self._free[k - 1])
-        return k
-
-    def begin_at(self, now: float) -> None:
-        """Forget the times before ``now``, and merge equal steps.
-
-        Parameters
-        ----------
-        now
-            Time in seconds.
-        """
-        steps = [(time, free) for time, free in zip(self._time, self._free, strict=True) if time > now]
-        steps.insert(0, (now, self._free[len(self._time) - len(steps) - 1]))
-        kept = [step for k, step in enumerate(steps) if k == 0 or step[1] != steps[k - 1][1]]
-        self._time, self._free = [time for time, _ in kept], [free for _, free in kept]
-
-    def stays(self, end: float, gpus: int) -> bool:
-        """Return whether a number of GPUs is free from the beginning until ``end``.
-
-        Parameters
-        ----------
-        end
-            Time in seconds.
-        gpus
-            Number of GPUs.
-        """
-        return all(self._free[k] >= gpus for k in range(len(self._time)) if self._time[k] < end)
-
-    def earliest(self, seconds: float, gpus: int) -> float:
-        """Return the first time from which on a number of GPUs is free for some seconds.
-
-        Parameters
-        ----------
-        seconds
-            Length of the interval.
-        gpus
-            Number of GPUs, at most those of the cluster.
-        """
-        begin = self._time[0]
-        for k, time in enumerate(self._time):
-            if time >= begin + seconds:
-                break
-            if self._free[k] < gpus and k + 1 < len(self._time):
-                begin = self._time[k + 1]
-        return begin
-
-
 @dataclass
-class Reservations(Policy):
+class ReservingPolicy(Policy):
     """Backfilling: the first waiting jobs have reservations, and other jobs start if they delay none of them.
 
     Subclasses choose the depth (number of waiting jobs with a reservation, or `EVERY`) and whether jobs behind those
@@ -127,6 +49,7 @@ class Reservations(Policy):
 
     knowledge = Knowledge.USER_LIMITS
     noted_times = ("promised",)
+    forecast = False
     _depth = 1
     _by_length = False
 
@@ -139,6 +62,24 @@ class Reservations(Policy):
         legal = "a finite number of seconds > 0"
         check_legal(0 < self.unlimited < math.inf, f"{self.name}: unlimited", self.unlimited, legal)
         self.knowledge = STATED.get(self.walltime, Knowledge.PREDICTED)
+
+    def properties(self, instance: Instance) -> tuple[str, ...]:
+        """Return what the reservations promise, if beliefs are limits that hold and GPUs are one pool.
+
+        Parameters
+        ----------
+        instance
+            Jobs and the cluster of the run.
+        """
+        limit, duration = instance.walltime, instance.duration
+        exact = self.walltime == "exact" and bool(np.isinf(limit).all())
+        user = self.walltime == "user" and bool((np.isfinite(limit) & (limit >= duration)).all())
+        one_pool = instance.cluster.node_gpus.size == 1 and instance.unrestricted
+        if not (one_pool and (exact or user) and not instance.profiled.any()):
+            return ()
+        if self._depth == EVERY:
+            return ("promise-kept",) if instance.n <= FEW else ()
+        return ("head-not-delayed", "work-conserved") if self._depth == 1 else ("work-conserved",)
 
     def make_predictor(self) -> Predictor | None:
         """Return the predictor of a run; None if the policy reads walltimes or knows durations."""
@@ -158,9 +99,9 @@ class Reservations(Policy):
             seconds = jobs.duration
         else:
             seconds = np.minimum(jobs.predicted * jobs.pace_range[0], jobs.walltime)
-        choices = {"by_length": self._by_length, "doubles": self.believe == "double"}
+        choices = {"by_length": self._by_length, "doubles": self.believe == "double", "forecasts": self.forecast}
         plan = new_plan(seconds, jobs.walltime, jobs.cluster_gpus, self._depth, **choices)
-        self._noted = plan.promised
+        self._noted: Floats | None = plan.promised
         return Order(key=jobs.arrival, plan=plan)
 
     def notes(self) -> dict[str, Floats]:
@@ -178,16 +119,16 @@ class Reservations(Policy):
         view
             State of the run.
         """
-        self._noted: Floats | None = None
+        self._noted = None
         self._waiting: list[int] = []
         self._seconds: dict[int, float] = {}  # believed, of jobs that have arrived
         self._begun: dict[int, float] = {}  # of jobs that have started
         self._until: dict[int, float] = {}  # believed end of running jobs
         self._promised: dict[int, float] = {}
-        # for depth EVERY: starts of reservations, free GPUs by belief, did beliefs change, start of the next job
+        # for depth EVERY: starts of reservations, free GPUs by belief, start of the next job
         self._start: dict[int, float] = {}
-        self._profile = Profile(view.now, view.cluster_gpus)
-        self._moved, self._wake = False, math.inf
+        self._profile = FreeGpus(view.now, view.cluster_gpus)
+        self._wake = math.inf
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Start the jobs whose turn it is, and those that delay no reservation.
@@ -202,20 +143,24 @@ class Reservations(Policy):
         self._hear(view)
         yield from self._keep_promises(view) if self._depth == EVERY else self._backfill(view)
         self._waiting = [job for job in self._waiting if job not in self._begun]
+        if self.forecast and any(job not in self._promised for job in self._waiting):
+            profile = self._of_running(view)
+            for job in self._waiting:
+                self._promised.setdefault(job, self._reserve(view, job, profile))
 
     def _hear(self, view: View) -> None:
         """Note which jobs have ended, which run longer than believed, and which have arrived."""
-        now, self._moved = view.now, False
+        now, self._early, self._wrong = view.now, False, False
         self._profile.begin_at(now)
         for job in view.finished:
             until = self._until.pop(job)
-            self._moved |= until > now
+            self._early |= until > now
             self._profile.add(now, until, view.gpus(job))
         for job, until in self._until.items():
             if until <= now:
                 self._until[job] = self._longer(view, job)
                 self._profile.add(now, self._until[job], -view.gpus(job))
-                self._moved = True
+                self._wrong = True
         for job in view.arrived:
             self._seconds[job] = self._believed(view, job)
             self._waiting.append(job)
@@ -239,62 +184,94 @@ class Reservations(Policy):
 
     def _backfill(self, view: View) -> Iterator[Decision]:
         """Reserve GPUs for the first waiting jobs, again at every decision."""
-        now, reserved = view.now, 0
-        profile: Profile | None = None
-        for place, job in enumerate(self._waiting):
-            gang, seconds = view.gpus(job), self._seconds[job]
-            if (profile is None or profile.stays(now + seconds, gang)) and view.fits(job):
-                yield self._started(job, now, now + seconds)
-                if profile is not None:
-                    profile.add(now, now + seconds, -gang)
-                continue
-            if profile is None:  # of running jobs alone
-                profile = Profile(now, view.free_gpus)
-                for other, until in self._until.items():
-                    profile.add(until, math.inf, view.gpus(other))
-            begin = profile.earliest(seconds, gang)
-            profile.add(begin, begin + seconds, -gang)
-            self._promised.setdefault(job, begin)
-            reserved += 1
+        profile: FreeGpus | None = None
+        reserved, behind = 0, list[int]()
+        for job in self._waiting:
             if reserved == self._depth:
-                break
-        else:
-            return
-        behind = self._waiting[place + 1 :]
+                behind.append(job)
+            elif self._fits(view, job, profile):
+                yield self._started(view, job, profile)
+            else:
+                profile = profile or self._of_running(view)
+                self._promised.setdefault(job, self._reserve(view, job, profile))
+                reserved += 1
         for job in sorted(behind, key=self._seconds.__getitem__) if self._by_length else behind:
-            gang, until = view.gpus(job), now + self._seconds[job]
-            if gang <= view.free_gpus and profile.stays(until, gang) and view.fits(job):
-                yield self._started(job, now, until)
-                profile.add(now, until, -gang)
+            if self._fits(view, job, profile):
+                yield self._started(view, job, profile)
+
+    def _fits(self, view: View, job: int, profile: FreeGpus | None) -> bool:
+        """Return whether a job may start now: beside the reservations, if there are any, and on GPUs of the placement."""
+        if view.gpus(job) > view.free_gpus:
+            return False
+        return (profile is None or profile.stays(view.now + self._seconds[job], view.gpus(job))) and view.fits(job)
+
+    def _of_running(self, view: View) -> FreeGpus:
+        """Return the profile of the running jobs alone."""
+        profile = FreeGpus(view.now, view.free_gpus)
+        for job, until in self._until.items():
+            profile.add(until, math.inf, view.gpus(job))
+        return profile
 
     def _keep_promises(self, view: View) -> Iterator[Decision]:
         """Reserve GPUs for every waiting job; a reservation moves only to an earlier time while beliefs are right."""
         now = view.now
         old = [job for job in self._waiting if job in self._start]
-        if self._moved or any(last_of_instant(self._start[job]) < now for job in old):  # the placement found no GPUs
+        self._wrong |= any(last_of_instant(self._start[job]) < now for job in old)  # the placement found no GPUs
+        if self._wrong:  # all reservations are made again
             for job in old:
-                start = self._start[job]
-                self._profile.add(max(now, start), start + self._seconds[job], view.gpus(job))
-                self._reserve(view, job)
+                self._give_up(view, job)
+            for job in old:
+                self._start[job] = self._reserve(view, job, self._profile)
+        elif self._early:
+            for job in old:
+                self._give_up(view, job)
+                self._start[job] = self._reserve(view, job, self._profile)
         for job in self._waiting[len(old) :]:
-            self._reserve(view, job)
-            self._promised[job] = self._start[job]
+            self._start[job] = self._promised[job] = self._reserve(view, job, self._profile)
         for job in self._waiting:
             if self._start[job] <= now and view.fits(job):
-                yield self._started(job, now, self._start[job] + self._seconds[job])
-        wake = min((self._start[job] for job in self._waiting if self._start[job] > now), default=math.inf)
-        if now < wake < math.inf and wake != self._wake:
-            yield Wake(wake)
-        self._wake = wake
+                yield self._started(view, job, None, self._start[job])
+        # a job that needs more GPUs than are free now waits for an event in any case
+        later = [job for job in self._waiting if self._start[job] > now and view.gpus(job) <= view.free_gpus]
+        self._wake = min((self._start[job] for job in later), default=math.inf)
+        if later:
+            yield Wake(self._wake)
 
-    def _reserve(self, view: View, job: int) -> None:
+    def _reserve(self, view: View, job: int, profile: FreeGpus) -> float:
+        """Take the earliest interval that a job fits into, and return its start."""
         seconds, gang = self._seconds[job], view.gpus(job)
-        begin = self._start[job] = self._profile.earliest(seconds, gang)
-        self._profile.add(begin, begin + seconds, -gang)
+        begin = profile.earliest(seconds, gang)
+        profile.add(begin, begin + seconds, -gang)
+        return begin
 
-    def _started(self, job: int, now: float, until: float) -> Start:
-        self._begun[job], self._until[job] = now, until
+    def _give_up(self, view: View, job: int) -> None:
+        start = self._start[job]
+        self._profile.add(max(view.now, start), start + self._seconds[job], view.gpus(job))
+
+    def _started(self, view: View, job: int, profile: FreeGpus | None, begin: float | None = None) -> Start:
+        """Return the start of a job, noted in the profile; it runs by belief from now, or from its reservation, on."""
+        begin = view.now if begin is None else begin
+        self._begun[job], self._until[job] = view.now, begin + self._seconds[job]
+        if profile is not None:
+            profile.add(begin, self._until[job], -view.gpus(job))
+        if self.forecast:
+            self._promised.setdefault(job, view.now)
         return Start(job)
+
+
+@dataclass
+class FewReservations(ReservingPolicy):
+    """Backfilling with reservations for the first waiting jobs only.
+
+    Parameters
+    ----------
+    walltime, believe, unlimited
+        As for `ReservingPolicy`.
+    forecast
+        Promise every job a start at its arrival, by a plan for the whole queue.
+    """
+
+    forecast: bool = False
 
 
 ORDERS = {"fifo": False, "sjf": True}
@@ -302,7 +279,7 @@ ORDERS = {"fifo": False, "sjf": True}
 
 @POLICIES.register("backfill")
 @dataclass
-class Backfill(Reservations):
+class Backfill(FewReservations):
     """Backfilling (EASY, conservative, and between): jobs start out of turn if they delay no reserved job, by belief.
 
     The queue is in order of (arrival, index). One decision is taken at every time, after all its events: ``depth=1`` is
@@ -316,14 +293,15 @@ class Backfill(Reservations):
 
     **All.** A job has a reservation from its arrival, the earliest interval beside all others, and starts at its
     start. When a job ends before its believed end, every waiting job in order of arrival moves to the earliest interval
-    that is free, its own included. While no job runs beyond its believed end, no reservation ever moves to a later time.
+    that is free, its own included; so no reservation moves to a later time. When a job runs beyond its believed end, or
+    the placement finds no GPUs for a reserved job, all reservations are made again, in order of arrival.
 
     **Beliefs.** A job takes its walltime, and one without a walltime ``unlimited`` seconds; ``walltime=exact``: its
     duration; ``walltime=PREDICTOR``: the prediction at its arrival, at most its walltime. A running job that reaches its
     believed end is believed to end a second later, or with ``believe=double`` to run twice as long as so far, at most
-    its walltime. The engine never kills a job: every job does all its work. Reservations count the GPUs of the whole
-    cluster. The placement decides whether a job starts; a job for which it finds no GPUs waits, so on several nodes a
-    reserved job may start later than reserved.
+    its walltime. The engine never kills a job: every job does all its work (``--walltimes cut`` reads a log so that
+    jobs end at their limits). Reservations count the GPUs of the whole cluster. The placement decides whether a job
+    starts; a job for which it finds no GPUs waits, so on several nodes a reserved job may start later than reserved.
 
     **Problem** P | r_j, size_j, online-r_j | sum (C_j - r_j). **Knowledge** user-limits; clairvoyant for ``exact``,
     predicted for a predictor.
@@ -345,8 +323,11 @@ class Backfill(Reservations):
         What is believed of a job beyond its believed end: ``next-second`` or ``double``.
     unlimited
         Seconds that a job without a walltime is believed to take (a year, as in Slurm).
+    forecast
+        Promise every job a start at its arrival, the one that it has if all jobs wait in the order of the queue. The
+        plan for that costs O(queue^2) an arrival, and changes no decision.
     depth
-        Number of waiting jobs with a reservation, or ``all``.
+        Number of waiting jobs with a reservation, or ``all``, which implies ``forecast``.
     by
         Order of the jobs behind those with a reservation: ``fifo``, or ``sjf`` (the shortest by belief first).
     """

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from optsched.policies import POLICIES
-from optsched.policies.backfill import Reservations
-from optsched.simulation.reservations import EVERY
+from optsched.policies.backfill import FewReservations, ReservingPolicy
+from optsched.simulation.reservation_plan import EVERY
 
 
 @POLICIES.register("easy")
 @dataclass
-class Easy(Reservations):
+class Easy(FewReservations):
     """EASY backfilling: a job starts out of turn if, by belief, the head of the queue waits no longer.
 
     It is ``backfill:depth=1``: the head has a reservation, made again at every decision (`backfill`).
@@ -30,6 +30,8 @@ class Easy(Reservations):
         What is believed of a job beyond its believed end: ``next-second`` or ``double``.
     unlimited
         Seconds that a job without a walltime is believed to take.
+    forecast
+        Promise every job a start at its arrival, as if all jobs waited in the order of the queue.
     """
 
     name = "easy"
@@ -38,7 +40,7 @@ class Easy(Reservations):
 
 @POLICIES.register("easy-sjbf")
 @dataclass
-class EasyShortestFirst(Reservations):
+class EasyShortestFirst(FewReservations):
     """EASY-SJBF: EASY backfilling that considers the jobs behind the head the shortest first, by belief.
 
     It is ``backfill:depth=1,by=sjf``. With ``walltime=last-two,believe=double`` it is EASY++.
@@ -57,6 +59,8 @@ class EasyShortestFirst(Reservations):
         What is believed of a job beyond its believed end: ``next-second`` or ``double``.
     unlimited
         Seconds that a job without a walltime is believed to take.
+    forecast
+        Promise every job a start at its arrival, as if all jobs waited in the order of the queue.
     """
 
     name = "easy-sjbf"
@@ -66,7 +70,7 @@ class EasyShortestFirst(Reservations):
 
 @POLICIES.register("conservative")
 @dataclass
-class Conservative(Reservations):
+class Conservative(ReservingPolicy):
     """Conservative backfilling: every job is promised a start at its arrival, and no promise moves to a later time.
 
     It is ``backfill:depth=all``: when a job ends early, waiting jobs move to earlier intervals, in order of arrival.

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 
-from optsched.policies.backfill import Profile
+from optsched.policies.free_gpus import FreeGpus
 from optsched.problem.arrays import Bools, Ints
 from optsched.problem.cluster import Places
 
 
-class NodeProfile(Profile):
+class NodeProfile(FreeGpus):
     """The number of free GPUs of one node over time."""
 
     def holds(self, begin: float, end: float, gpus: int) -> bool:
@@ -23,17 +24,8 @@ class NodeProfile(Profile):
         gpus
             Number of GPUs.
         """
-        until = [*self._time[1:], math.inf]
-        return all(
-            free >= gpus
-            for time, last, free in zip(self._time, until, self._free, strict=True)
-            if time < end and last > begin
-        )
-
-    @property
-    def steps(self) -> list[float]:
-        """Times at which the number changes, in seconds."""
-        return self._time
+        first = bisect_right(self.times, begin) - 1
+        return all(self.free[k] >= gpus for k in range(first, len(self.times)) if self.times[k] < end)
 
 
 def places_now(free: Ints, size: Ints, suits: Bools, gang: int) -> Places | None:
@@ -134,7 +126,7 @@ class NodePlan:
 
     def _together(self, gang: int, seconds: float, nodes: list[int], latest: float) -> Iterator[tuple[float, Places]]:
         """Yield the starts at which enough nodes are idle for some seconds."""
-        for begin in sorted({time for node in nodes for time in self._nodes[node].steps if time <= latest}):
+        for begin in sorted({time for node in nodes for time in self._nodes[node].times if time <= latest}):
             idle = (k for k in nodes if self._nodes[k].holds(begin, begin + seconds, int(self._size[k])))
             places = _spread(idle, self._size, gang)
             if places is not None:

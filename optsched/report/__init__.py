@@ -1,1 +1,1 @@
-"""Renderings of results: HTML views, the files of `run -o` and `ratio -o`, and marks for ratios that cannot be compared."""
+"""Renderings of results: HTML views, pages of `--report`, files of `run -o`, and marks for ratios not to be compared."""

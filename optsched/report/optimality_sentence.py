@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.report import Line, Report
+from optsched.evaluation.score import in_words
 from optsched.plot.time_axis import in_unit
-from optsched.rounding import Side, number, ratio, significant
+from optsched.rounding import number, ratio
 from optsched.simulation.knowledge import Knowledge
 
-AS_LOGGED = "as logged"  # the policy of the schedule that ran
 SUMS = {"total_flow_time": "job-seconds", "total_completion_time": "job-seconds"}
 WEIGHTED = ("total_weighted_flow_time", "total_weighted_completion_time", "total_weighted_tardiness")
 SUMS |= dict.fromkeys(WEIGHTED, "weighted job-seconds")
@@ -21,7 +22,7 @@ IN_WORDS = {
     "total_completion_time": "total completion time",
     "total_weighted_completion_time": "weighted total completion time",
     "total_weighted_tardiness": "total weighted tardiness",
-    "max_flow_time": "longest flow time of a job",
+    "max_flow_time": "longest flow time",
     "max_fair_slowdown": "largest slowdown relative to an equal share",
     "total_utility": "total utility",
 }
@@ -41,24 +42,6 @@ def objective_in_words(objective: str) -> str:
         Name of the objective.
     """
     return IN_WORDS.get(objective, objective.replace("_", " "))
-
-
-def spelled(value: float, side: Side = "nearest", digits: int = 3) -> str:
-    """Return a number for a sentence: ``437 million``, ``1.2 billion``, ``8,456``.
-
-    Parameters
-    ----------
-    value
-        The number.
-    side
-        Side of the rounding, as for `optsched.rounding.fixed`.
-    digits
-        Number of significant digits of millions and billions.
-    """
-    for size, word in ((1e12, "trillion"), (1e9, "billion"), (1e6, "million")):
-        if abs(value) >= size:
-            return f"{significant(value / size, digits, side)} {word}"
-    return number(value, digits + 1, side)
 
 
 def subject(policy: str) -> str:
@@ -88,6 +71,8 @@ def distance(line: Line) -> str:
         return f"No bound on the {goal} is known here, so nobody can tell how far {who} is from the best possible schedule."
     if line.ratio is None:
         return f"The bound on the {goal} is {number(line.bound.value)}, so {who} has no ratio to the best possible schedule."
+    if line.ratio < 1:
+        return f"The log is inconsistent: its {goal} is better than the bound {number(line.bound.value)}."
     if line.ratio == 1:
         return f"{who} is optimal: no schedule of the class {line.bound.schedule_class} has a better {goal}."
     exact = line.bound.exact
@@ -105,19 +90,8 @@ def _avoidable(line: Line) -> str:
     start, side = ("", "nearest") if exact else ("At most ", "up")
     if line.objective in TIMES:
         return f" {start}{in_unit(excess)} were avoidable."
-    whole = "" if line.objective in CLOCKED else f" of {spelled(line.value)}"
-    return f" {start}{spelled(excess, side)}{whole} {SUMS[line.objective]} were avoidable."  # type: ignore[arg-type]
-
-
-def explanation(objective: str) -> list[str]:
-    """Return a sentence that defines an objective; none if its name says enough.
-
-    Parameters
-    ----------
-    objective
-        Name of the objective.
-    """
-    return [DEFINED[objective]] if objective in DEFINED else []
+    whole = "" if line.objective in CLOCKED else f" of {in_words(line.value)}"
+    return f" {start}{in_words(excess, side)}{whole} {SUMS[line.objective]} were avoidable."  # type: ignore[arg-type]
 
 
 def comparison(report: Report) -> list[str]:
@@ -158,7 +132,7 @@ def _difference(first: Line, other: Line) -> str:
         said = f": {'' if exact else 'at most '}{ratio(other.ratio, 2, exact=exact)} times the best possible"
     if other.objective in SUMS and not first.run.unfinished:
         change = first.value - other.value
-        said += f". It takes {spelled(abs(change))} {SUMS[other.objective]} {'less' if change >= 0 else 'more'}"
+        said += f". It takes {in_words(abs(change))} {SUMS[other.objective]} {'less' if change >= 0 else 'more'}"
         said += f" than {_object(first.policy)}"
     return f"{said}."
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -18,205 +18,45 @@ from optsched.problem.arrays import Floats
 from optsched.problem.schedule import Schedule
 
 WIDE, HIGH = 1000, 400  # units of the drawing of curves, which is stretched to its place
-TICKS = 5  # on an axis, about; a phone has room for their labels
+ACROSS, UP = 5, 4  # ticks on an axis, about; a phone has room for their labels
+MOST_MARKS = 300  # of a strip
 ROW = 16.0  # pixels of a GPU's row in a Gantt chart
 LETTER, SHOWN_WIDTH = 7.0, 700.0  # pixels of a letter, and of a chart on a screen
+UNITS = {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}
 
 Tick = tuple[float, str]  # position in per cent, label
 
 
 @dataclass(frozen=True)
-class Curve:
-    """A curve of a chart: its name, its colour (from 1 on) and the path of its SVG element."""
+class PageChart:
+    """A chart of a page.
 
-    name: str
-    colour: int
-    path: str
-
-
-@dataclass(frozen=True)
-class LineChart:
-    """Step curves over a common axis.
-
-    Parameters
-    ----------
-    title
-        Title.
-    alternative
-        What the chart shows, as text for readers who do not see it.
-    curves
-        The curves.
-    across, up
-        Ticks of both axes.
-    x_label
-        Label of the horizontal axis.
+    ``shape`` is ``curves``, ``gantt`` or ``strips``; ``alternative`` says in text what the chart shows. ``marks`` are
+    (colour from 1 on, path) of every curve; (left, width, top, height, colour, ink, label, fact) of every block, with top
+    and height in pixels; (name, positions, mean, text) of every strip. ``across`` and ``up`` are the ticks of the axes.
+    ``rows`` are (top, height, label) of the nodes of a Gantt chart, in pixels.
     """
 
-    kind: ClassVar[str] = "lines-chart"
+    kind: ClassVar[str] = "chart"
+    shape: str
     title: str
     alternative: str
-    curves: Sequence[Curve]
+    marks: Sequence[Any]
     across: Sequence[Tick]
-    up: Sequence[Tick]
+    up: Sequence[Tick] = ()
     x_label: str = ""
-
-
-@dataclass(frozen=True)
-class Block:
-    """A rectangle of a Gantt chart: a gang on neighbouring GPUs; ``left`` and ``width`` in per cent, the rest in pixels."""
-
-    left: float
-    width: float
-    top: float
-    height: float
-    colour: str
-    ink: str
-    label: str
-    fact: str
-
-
-@dataclass(frozen=True)
-class GanttChart:
-    """A Gantt chart.
-
-    Parameters
-    ----------
-    title
-        Title.
-    alternative
-        What the chart shows, as text.
-    blocks
-        The rectangles.
-    rows
-        (top in pixels, height, label) of every node.
-    height
-        Height in pixels.
-    across
-        Ticks of the time axis.
-    x_label
-        Label of the time axis.
-    """
-
-    kind: ClassVar[str] = "gantt"
-    title: str
-    alternative: str
-    blocks: Sequence[Block]
-    rows: Sequence[tuple[float, float, str]]
-    height: float
-    across: Sequence[Tick]
-    x_label: str
-
-
-@dataclass(frozen=True)
-class Strip:
-    """A row of a strip chart: a mark for every number, and their mean, in per cent; ``text`` says the mean and the worst."""
-
-    name: str
-    marks: Sequence[float]
-    mean: float
-    text: str
-
-
-@dataclass(frozen=True)
-class StripChart:
-    """Numbers of several policies on a common axis.
-
-    Parameters
-    ----------
-    title
-        Title.
-    alternative
-        What the chart shows, as text.
-    strips
-        A row a policy.
-    across
-        Ticks of the axis.
-    """
-
-    kind: ClassVar[str] = "strips"
-    title: str
-    alternative: str
-    strips: Sequence[Strip]
-    across: Sequence[Tick]
-
-
-def round_ticks(low: float, high: float, most: int = TICKS) -> list[float]:
-    """Return round numbers in [low, high]: multiples of 1, 2, 2.5 or 5 times a power of ten.
-
-    Parameters
-    ----------
-    low, high
-        Ends of the axis.
-    most
-        Largest number of intervals.
-    """
-    least = (high - low) / most
-    if not least > 0:
-        return [low]
-    decade = 10.0 ** math.floor(math.log10(least))
-    step = next(k * decade for k in (1, 2, 2.5, 5, 10) if k * decade >= least * (1 - 1e-12))
-    first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
-    return [k * step for k in range(first, last + 1)]
-
-
-def time_ticks(end: float) -> tuple[list[Tick], str]:
-    """Return the ticks of a time axis from 0, and its label.
-
-    Parameters
-    ----------
-    end
-        End of the axis in seconds.
-    """
-    unit = unit_for(end)
-    ticks = [(100 * t * unit.seconds / end, number(t)) for t in round_ticks(0.0, end / unit.seconds)]
-    return ticks, {"s": "seconds", "min": "minutes", "h": "hours", "d": "days"}[unit.name]
-
-
-def step_path(edges: Floats, values: Floats, end: float, top: float) -> str:
-    """Return the path of a step function as SVG.
-
-    Parameters
-    ----------
-    edges
-        Times from which on each value holds, f64[m].
-    values
-        The values, f64[m].
-    end
-        Time at which the drawing ends; the last value holds until then.
-    top
-        Value at the upper edge of the drawing.
-    """
-    x = np.rint(np.clip(edges / end, 0.0, 1.0) * WIDE).astype(np.int64).tolist()
-    y = np.rint((1 - np.clip(values / top, 0.0, 1.0)) * HIGH).astype(np.int64).tolist()
-    if not x:
-        return ""
-    moves = [f"M{x[0]} {y[0]}"]
-    for k in range(1, len(x)):
-        if y[k] != y[k - 1]:
-            moves.append(f"H{x[k]}V{y[k]}")
-    return "".join([*moves, f"H{WIDE}"])
-
-
-def line_path(points: Sequence[tuple[float, float]]) -> str:
-    """Return the path of straight lines through points as SVG.
-
-    Parameters
-    ----------
-    points
-        (x, y) from 0 to 1, y upwards.
-    """
-    return "M" + "L".join(f"{x * WIDE:.0f} {(1 - y) * HIGH:.0f}" for x, y in points) if points else ""
+    rows: Sequence[tuple[float, float, str]] = ()
+    height: float = 0.0
 
 
 def line_chart(
     title: str,
     curves: Sequence[tuple[str, Floats, Floats]],
     end: float,
-    alternative: str,
-    *,
+    said: Sequence[str],
     top: float = 0.0,
-    per_cent: bool = False,
-) -> LineChart:
+    unit: str = "",
+) -> PageChart:
     """Return a chart of step functions of time.
 
     Parameters
@@ -227,26 +67,45 @@ def line_chart(
         (name, times in seconds f64[m], values f64[m]) of every curve.
     end
         End of the time axis in seconds.
-    alternative
-        What the chart shows, as text.
+    said
+        What each curve shows, as text.
     top
         Value that the vertical axis reaches at least.
-    per_cent
-        True if values are shares.
+    unit
+        Unit behind the labels of the vertical axis.
     """
     top = max([top, *(float(values.max(initial=0.0)) for _, _, values in curves)]) or 1.0
-    across, label = time_ticks(end)
-    scale = 100 if per_cent else 1
-    up = [(100 * value / (top * scale), number(value) + (" %" if per_cent else "")) for value in _up(top * scale)]
-    drawn = [Curve(name, k, step_path(x, y, end, top)) for k, (name, x, y) in enumerate(curves, 1)]
-    return LineChart(title, alternative, drawn, across, up, f"{label} since the first arrival")
+    across, label = _time_ticks(end)
+    up = [(100 * value / top, number(value) + unit) for value in _round(0.0, top, UP)[1:]]
+    marks = [(k, _steps(times / end, values / top)) for k, (_, times, values) in enumerate(curves, 1)]
+    return PageChart("curves", title, "; ".join(said), marks, across, up, f"{label} since the first arrival")
 
 
-def _up(top: float) -> list[float]:
-    return round_ticks(0.0, top, 4)[1:]
+def error_chart(title: str, curves: Sequence[tuple[str, Sequence[tuple[float, float]]]]) -> PageChart:
+    """Return a chart of ratios, from 1 on, at prediction errors on a logarithmic axis.
+
+    Parameters
+    ----------
+    title
+        Title.
+    curves
+        (name, (error, ratio) of every point) of every curve.
+    """
+    errors = sorted({error for _, points in curves for error, _ in points}) or [1.0]
+    wide = math.log(errors[-1] / errors[0]) or 1.0
+    top = max([1.01, *(value for _, points in curves for _, value in points)])
+    place = {error: math.log(error / errors[0]) / wide for error in errors}
+    marks = []
+    for k, (_, points) in enumerate(curves, 1):
+        corners = (f"{place[x] * WIDE:.0f} {(1 - (y - 1) / (top - 1)) * HIGH:.0f}" for x, y in points)
+        marks.append((k, "M" + "L".join(corners) if points else ""))
+    said = (f"{name}: " + ", ".join(f"{y:.3f} at {x:g}" for x, y in points) for name, points in curves)
+    across = [(100 * place[error], number(error)) for error in errors]
+    up = [(100 * (value - 1) / (top - 1), number(value)) for value in _round(1.0, top, UP)]
+    return PageChart("curves", title, "; ".join(said), marks, across, up, "prediction error (log scale)")
 
 
-def gantt_chart(schedule: Schedule, title: str) -> GanttChart:
+def gantt_chart(schedule: Schedule, title: str) -> PageChart:
     """Return the Gantt chart of a small schedule.
 
     Parameters
@@ -257,30 +116,29 @@ def gantt_chart(schedule: Schedule, title: str) -> GanttChart:
         Title.
     """
     t = Timeline.of(schedule.relative)
-    rows = NodeRows(t.node_gpus, t.node_names)
-    found, end = blocks_of(t, rows), max(t.span[1], 1e-12)
-    colours, across = job_colours(t.ids), time_ticks(end)
-    blocks = []
-    for segment, left, right, upper, lower in zip(
-        found.segment, found.left, found.right, found.upper, found.lower, strict=True
+    rows, colours, end = NodeRows(t.node_gpus, t.node_names), job_colours(t.ids), max(t.span[1], 1e-12)
+    blocks = blocks_of(t, rows)
+    marks = []
+    for segment, left, right, top, bottom in zip(
+        *(values.tolist() for values in (blocks.segment, blocks.left, blocks.right, blocks.upper, blocks.lower)),
+        strict=True,
     ):
-        job, wide = int(t.job[segment]), 100 * float(right - left) / end
-        name, colour = t.ids[job], colours[job]
-        fits = LETTER * len(name) + 4 <= wide / 100 * SHOWN_WIDTH
-        fact = f"job {name}: {number(float(left))} to {number(float(right))} s"
+        job = int(t.job[segment])
+        name, colour, wide = t.ids[job], colours[job], 100 * (right - left) / end
+        label = name if LETTER * len(name) + 4 <= wide / 100 * SHOWN_WIDTH else ""
         shade = "#" + "".join(f"{round(255 * part):02x}" for part in colour)
-        place = round(100 * float(left) / end, 3), round(wide, 3), float(upper) * ROW, float(lower - upper) * ROW
-        blocks.append(Block(*place, shade, ink_on(colour), name if fits else "", fact))
-    alternative = (
-        f"{len(t.ids):,} jobs on {t.gpus:,} GPUs, {t.job.size:,} segments, the last one ends after {number(end)} s"
-    )
-    nodes = zip(rows.top, t.node_gpus, t.node_names, strict=True)
-    named = [(float(top) * ROW, float(gpus) * ROW, name) for top, gpus, name in nodes]
-    return GanttChart(title, alternative, blocks, named, rows.height * ROW, *across)
+        fact = f"job {name}: {number(left)} to {number(right)} s"
+        place = round(100 * left / end, 3), round(wide, 3), top * ROW, (bottom - top) * ROW
+        marks.append((*place, shade, ink_on(colour), label, fact))
+    nodes = zip(rows.top.tolist(), t.node_gpus.tolist(), t.node_names, strict=True)
+    across, label = _time_ticks(end)
+    said = f"{len(t.ids):,} jobs on {t.gpus:,} GPUs, {t.job.size:,} segments, the last one ends after {number(end)} s"
+    named = [(top * ROW, gpus * ROW, name) for top, gpus, name in nodes]
+    return PageChart("gantt", title, said, marks, across, x_label=label, rows=named, height=rows.height * ROW)
 
 
-def strip_chart(title: str, numbers: Sequence[tuple[str, Sequence[float]]], least: float = 1.0) -> StripChart:
-    """Return a chart with a mark for every number of every policy.
+def strip_chart(title: str, numbers: Sequence[tuple[str, Sequence[float]]], least: float = 1.0) -> PageChart:
+    """Return a chart with a mark for every number of every policy, and their mean.
 
     Parameters
     ----------
@@ -293,14 +151,34 @@ def strip_chart(title: str, numbers: Sequence[tuple[str, Sequence[float]]], leas
     """
     rows = [(name, np.sort(np.asarray(values, dtype=np.float64))) for name, values in numbers if len(values)]
     low = min([least, *(float(values[0]) for _, values in rows)])
-    high = max([least, *(float(values[-1]) for _, values in rows)])
-    wide = (high - low) * 1.02 or 1.0
-    strips, said = [], []
+    wide = (max([least, *(float(values[-1]) for _, values in rows)]) - low) * 1.02 or 1.0
+    marks = []
     for name, values in rows:
-        kept = values[np.unique(np.linspace(0, values.size - 1, min(values.size, 300)).astype(np.int64))]
-        marks = np.unique(np.round(100 * (kept - low) / wide, 1)).tolist()
+        drawn = values[np.unique(np.linspace(0, values.size - 1, min(values.size, MOST_MARKS)).astype(np.int64))]
+        places = np.unique(np.round(100 * (drawn - low) / wide, 1)).tolist()
         text = f"mean {values.mean():.3f}, largest {values[-1]:.3f}"
-        strips.append(Strip(name, marks, round(100 * float(values.mean() - low) / wide, 2), text))
-        said.append(f"{name}: {text}")
-    across = [(100 * (value - low) / wide, number(value)) for value in round_ticks(low, low + wide)]
-    return StripChart(title, "; ".join(said), strips, across)
+        marks.append((name, places, round(100 * float(values.mean() - low) / wide, 2), text))
+    across = [(100 * (value - low) / wide, number(value)) for value in _round(low, low + wide, ACROSS)]
+    return PageChart("strips", title, "; ".join(f"{mark[0]}: {mark[3]}" for mark in marks), marks, across)
+
+
+def _round(low: float, high: float, most: int) -> list[float]:
+    """Return at most about ``most`` round numbers in [low, high]: multiples of 1, 2, 2.5 or 5 times a power of ten."""
+    least = (high - low) / most
+    decade = 10.0 ** math.floor(math.log10(least))
+    step = next(k * decade for k in (1, 2, 2.5, 5, 10) if k * decade >= least * (1 - 1e-12))
+    return [k * step for k in range(math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9) + 1)]
+
+
+def _time_ticks(end: float) -> tuple[list[Tick], str]:
+    unit = unit_for(end)
+    times = _round(0.0, end / unit.seconds, ACROSS)
+    return [(100 * time * unit.seconds / end, number(time)) for time in times], UNITS[unit.name]
+
+
+def _steps(across: Floats, up: Floats) -> str:
+    """Return the path of a step function: values ``up`` from ``across`` on, both from 0 to 1."""
+    x = np.rint(np.clip(across, 0.0, 1.0) * WIDE).astype(np.int64).tolist()
+    y = np.rint((1 - np.clip(up, 0.0, 1.0)) * HIGH).astype(np.int64).tolist()
+    moves = [f"H{x[k]}V{y[k]}" for k in range(1, len(x)) if y[k] != y[k - 1]]
+    return "".join([f"M{x[0]} {y[0]}", *moves, f"H{WIDE}"])

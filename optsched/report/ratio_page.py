@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import numpy as np
 import polars as pl
 
 from optsched.evaluation.robustness import Robustness
@@ -12,10 +11,11 @@ from optsched.evaluation.suite_ratios import RatioTable
 from optsched.plot.time_axis import number
 from optsched.report.optimality_sentence import objective_in_words
 from optsched.report.page import PageLines, PageSection, PageTable, page
-from optsched.report.page_charts import Curve, LineChart, StripChart, line_path, round_ticks, strip_chart
+from optsched.report.page_charts import PageChart, error_chart, strip_chart
 from optsched.rounding import ratio
 
 MOST_STRIPS = 4  # charts of a sweep
+NO_RATIO = "No policy has a ratio: no bound is known, or jobs did not finish."
 
 
 def ratio_page(
@@ -40,88 +40,48 @@ def ratio_page(
     command
         The command that made the page.
     """
-    measured = [
-        (row.policy, [entry.ratio for entry in row.measured if entry.ratio is not None]) for row in table.policies
-    ]
     sections = [PageSection("Ratios", [*tables, PageLines(notes)])]
-    if curves is not None:
-        sections.append(
-            PageSection("Prediction errors", [errors_chart(curves)], legend=[c.policy for c in curves.curves])
-        )
+    if curves is None:
+        said = _ratio_sentences(table)
+        measured = [
+            (row.policy, [entry.ratio for entry in row.measured if entry.ratio is not None]) for row in table.policies
+        ]
+        sections.append(_all_results([strip_chart("Ratio to the best possible schedule", measured)], "instance"))
     else:
-        sections.append(ratios_section([strip_chart("Ratio to the best possible schedule", measured)], "instance"))
-    said = ratio_sentences(table) if curves is None else error_sentences(curves)
+        said = _error_sentences(curves)
+        errors = {
+            curve.policy: [(p.error, p.worst) for p in curve.points if p.worst is not None] for curve in curves.curves
+        }
+        chart = error_chart("Worst ratio at every prediction error", list(errors.items()))
+        sections.append(PageSection("Prediction errors", [chart], legend=list(errors)))
     return page(f"Ratios over {table.suite}", said[0], sections, details=said[1:], command=command)
 
 
-def ratio_sentences(table: RatioTable) -> list[str]:
-    """Return plain sentences on the policy with the smallest worst ratio.
-
-    Parameters
-    ----------
-    table
-        The ratios.
-    """
+def _ratio_sentences(table: RatioTable) -> list[str]:
+    """Return sentences on the policy with the smallest worst ratio."""
     rows = [row for row in table.policies if row.worst is not None]
     if not rows:
-        return ["No policy has a ratio: no bound is known, or jobs did not finish."]
+        return [NO_RATIO]
     best = min(rows, key=lambda row: row.worst or 0.0)
     said = [_at_most(best.policy, best.worst, table), f"The worst instance is {best.worst_instance}."]
-    missing = len(best.without)
-    return said + (
-        [f"The sentence leaves out {missing:,} instances on which {best.policy} has no ratio."] if missing else []
-    )
+    missing = f"This leaves out {len(best.without):,} instances on which {best.policy} has no ratio."
+    return [*said, missing] if best.without else said
 
 
-def error_sentences(curves: Robustness) -> list[str]:
-    """Return a plain sentence on the policy with the smallest worst ratio at any prediction error.
-
-    Parameters
-    ----------
-    curves
-        The curves of the policies.
-    """
+def _error_sentences(curves: Robustness) -> list[str]:
+    """Return a sentence on the policy with the smallest worst ratio at any prediction error."""
     rows = [curve for curve in curves.curves if curve.robustness is not None]
     if not rows:
-        return ["No policy has a ratio: no bound is known, or jobs did not finish."]
+        return [NO_RATIO]
     best = min(rows, key=lambda curve: curve.robustness or 0.0)
     largest = number(max(point.error for point in best.points))
-    return [
-        _at_most(
-            f"With predictions that are wrong by up to {largest} times, {best.policy}", best.robustness, curves.table
-        )
-    ]
+    who = f"With predictions that are wrong by up to {largest} times, {best.policy}"
+    return [_at_most(who, best.robustness, curves.table)]
 
 
 def _at_most(who: str, worst: float | None, table: RatioTable) -> str:
     goal = objective_in_words(table.objective) if table.objective else "value"
     return f"{who} took at most {ratio(worst or 1.0, 2)} times the best possible {goal} on every instance of {table.suite}."
-
-
-def errors_chart(curves: Robustness) -> LineChart:
-    """Return the worst ratio of every policy at every prediction error.
-
-    Parameters
-    ----------
-    curves
-        The curves of the policies.
-    """
-    known = {c.policy: [(p.error, p.worst) for p in c.points if p.worst is not None] for c in curves.curves}
-    points = [point for row in known.values() for point in row] or [(1.0, 1.0)]
-    left, right = np.log(min(x for x, _ in points)), np.log(max(x for x, _ in points)) or 1.0
-    top = max(max(y for _, y in points), 1.01)
-
-    def across(error: float) -> float:
-        return float((np.log(error) - left) / ((right - left) or 1.0))
-
-    drawn = [
-        Curve(policy, k, line_path([(across(x), (y - 1) / (top - 1)) for x, y in row]))
-        for k, (policy, row) in enumerate(known.items(), 1)
-    ]
-    said = "; ".join(f"{policy}: " + ", ".join(f"{y:.3f} at {x:g}" for x, y in row) for policy, row in known.items())
-    ticks = [(100 * across(x), number(x)) for x in sorted({x for x, _ in points})]
-    up = [(100 * (y - 1) / (top - 1), number(y)) for y in round_ticks(1.0, top, 4)]
-    return LineChart("Worst ratio at every prediction error", said, drawn, ticks, up, "prediction error (log scale)")
 
 
 def sweep_page(
@@ -159,18 +119,9 @@ def sweep_page(
             details.append(f"{policy} has the smallest mean ratio of the {goal}: at most {ratio(mean)}.")
     failed = cells.height - done.height
     said = f"The sweep {name} has {done.height:,} cells with results{f' and {failed:,} without' if failed else ''}."
-    sections = [PageSection("Means", [*tables, PageLines(notes)]), ratios_section(charts, "cell")]
+    sections = [PageSection("Means", [*tables, PageLines(notes)]), _all_results(charts, "cell")]
     return page(f"Sweep {name}", said, sections, details=details, command=command)
 
 
-def ratios_section(charts: Sequence[StripChart], what: str) -> PageSection:
-    """Return the section of strip charts.
-
-    Parameters
-    ----------
-    charts
-        The charts.
-    what
-        Noun for what a mark shows.
-    """
+def _all_results(charts: Sequence[PageChart], what: str) -> PageSection:
     return PageSection("All results", charts, f"Every thin mark is one {what}; the dot is the mean.")

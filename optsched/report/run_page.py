@@ -7,29 +7,31 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from optsched.classes import CLASSES
+from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.report import Report
-from optsched.io.traces.dialect import NOT_MODELLED, not_modelled
+from optsched.evaluation.score import in_words
+from optsched.io.traces.dialect import LEFT_OUT, NOT_MODELLED, SAID, SKIPPED, reading_notes
 from optsched.plot.labels import by_label
 from optsched.plot.time_axis import in_unit
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 from optsched.report.job_groups import (
+    SAME,
     JobGroups,
-    bounded_slowdown,
     by_duration,
+    by_people,
     by_size,
     completion_times,
-    extremes,
     gains,
-    label_field,
-    labelled,
     queued_hours,
 )
-from optsched.report.optimality_sentence import comparison, distance, explanation, objective_in_words, spelled
+from optsched.report.optimality_sentence import DEFINED, comparison, distance, objective_in_words
 from optsched.report.page import CURVES, PageFacts, PageLines, PageSection, PageTable, page
 from optsched.report.page_charts import line_chart
 from optsched.report.series import over_time
 from optsched.rounding import number, ratio
+from optsched.simulation.metrics import bounded_slowdowns
+from optsched.speeds.duration import solo_times
 
 FULL = 0.95  # share of the GPUs from which on a cluster counts as full
 MOST_GROUPS = 10  # users or groups on each side of the table of gains
@@ -40,7 +42,13 @@ KNOWLEDGE = {
 }
 
 
-def run_page(report: Report, table: PageTable, notes: Sequence[str] = (), command: str = "") -> str:
+def run_page(
+    report: Report,
+    table: PageTable,
+    notes: Sequence[str] = (),
+    command: str = "",
+    more: Sequence[PageSection] = (),
+) -> str:
     """Return the page of a run.
 
     Parameters
@@ -53,6 +61,8 @@ def run_page(report: Report, table: PageTable, notes: Sequence[str] = (), comman
         The notes below that table.
     command
         The command that made the page.
+    more
+        Further sections, which stand above the assumptions.
     """
     schedules = {label: run.schedule for label, run in by_label(report.runs).items()}
     instance, first = report.instance, report.lines[0]
@@ -61,13 +71,16 @@ def run_page(report: Report, table: PageTable, notes: Sequence[str] = (), comman
         *over_time_section(schedules),
         *slowdown_section(schedules),
         *gains_section(schedules),
+        *more,
         assumptions_section(report),
     ]
+    title = f"{instance.name or 'Jobs'}: {', '.join(list(schedules)[:4])}{' ...' if len(schedules) > 4 else ''}"
+    details = [*comparison(report), *filter(None, [DEFINED.get(report.objective)])]
     return page(
-        f"{instance.name or 'Jobs'}: {', '.join(list(schedules)[:4])}{' ...' if len(schedules) > 4 else ''}",
+        title,
         distance(first),
         sections,
-        details=[*comparison(report), *explanation(report.objective)],
+        details=details,
         figures=key_figures(report),
         command=command,
         instance=instance,
@@ -78,10 +91,7 @@ def _tables(table: PageTable, report: Report) -> list[PageTable]:
     """Return the table of ``run`` as two: the distance from the best possible schedule, with the bound, and the metrics."""
     end = len(table.heads) - (2 if any(line.guarantee for line in report.lines) else 1)
     bounds = ["-" if line.bound is None else number(line.bound.value) for line in report.lines]
-    rows = [
-        [*row[:3], bound, row[3].replace("<=", "\u2264"), *row[end:]]
-        for row, bound in zip(table.rows, bounds, strict=True)
-    ]
+    rows = [[*row[:3], bound, row[3], *row[end:]] for row, bound in zip(table.rows, bounds, strict=True)]
     heads = ["policy", "knowledge", objective_in_words(report.objective), "bound", "ratio", *table.heads[end:]]
     measured = [[row[0], *row[4:end]] for row in table.rows]
     return [
@@ -91,26 +101,24 @@ def _tables(table: PageTable, report: Report) -> list[PageTable]:
 
 
 def key_figures(report: Report) -> list[tuple[str, str]]:
-    """Return the main numbers of the first policy of a report.
+    """Return the main numbers of the first policy, as (number, meaning).
 
     Parameters
     ----------
     report
         The report.
     """
-    first, figures = report.lines[0], []
-    if first.ratio is not None and first.bound is not None:
-        exact = first.bound.exact
-        sign = "" if exact else "≤ "
-        figures.append((f"{sign}{ratio(first.ratio, 2, exact=exact)} ×", f"{first.policy}: times the best possible"))
+    first, instance, figures = report.lines[0], report.instance, []
     metrics = first.run.metrics
-    if not metrics["unfinished"]:
-        figures.append((in_unit(metrics["mean_jct"]), f"{first.policy}: mean job completion time"))
-        figures.append((in_unit(metrics["mean_queueing"]), f"{first.policy}: mean queueing time"))
-    figures.append((f"{100 * metrics['utilization']:.1f} %", f"{first.policy}: utilisation of the GPUs"))
-    instance = report.instance
-    figures.append((f"{instance.n:,}", f"jobs on {instance.cluster.gpus:,} GPUs"))
-    return figures
+    if first.ratio is not None and first.bound is not None:
+        times = f"{ratio(first.ratio, 2, exact=first.bound.exact)} \u00d7"
+        figures.append((times if first.bound.exact else f"\u2264 {times}", "times the best possible"))
+    if metrics["finished"] and not metrics["unfinished"]:
+        figures.append((in_unit(metrics["mean_jct"]), "mean job completion time"))
+        figures.append((in_unit(metrics["mean_queueing"]), "mean queueing time"))
+    figures.append((f"{100 * metrics['utilization']:.1f} %", "utilisation of the GPUs"))
+    figures = [(value, f"{first.policy}: {meaning}") for value, meaning in figures]
+    return [*figures, (f"{instance.n:,}", f"jobs on {instance.cluster.gpus:,} GPUs")]
 
 
 def over_time_section(schedules: Mapping[str, Schedule]) -> list[PageSection]:
@@ -130,9 +138,9 @@ def over_time_section(schedules: Mapping[str, Schedule]) -> list[PageSection]:
     heads = ("policy", "mean GPUs held", full, "mean jobs waiting", "most jobs waiting", "at")
     rows, used = [], []
     for name, s in series.items():
-        share = f"{100 * float((s.held >= FULL * gpus).mean()):.0f} %"
+        busy = f"{100 * float((s.held >= FULL * gpus).mean()):.0f} %"
         waits = (number(s.waiting.mean()), f"{s.most_waiting:,.0f}", in_unit(s.when))
-        rows.append((name, number(s.held.mean()), share, *waits))
+        rows.append((name, number(s.held.mean()), busy, *waits))
         used.append(f"{name}: {100 * float(np.dot(s.utilization, np.diff(np.append(s.days, end))) / end):.1f} %")
     holds = [f"{row[0]}: mean {row[1]} of {gpus:,} GPUs" for row in rows]
     queues = [f"{row[0]}: mean {row[3]} jobs, at most {row[4]} at {row[5]}" for row in rows]
@@ -142,23 +150,12 @@ def over_time_section(schedules: Mapping[str, Schedule]) -> list[PageSection]:
         intro += f" The charts end before the last few jobs, which run until {in_unit(last)}."
     if len(schedules) > len(drawn):
         intro += f" The charts show the first {len(drawn)} policies."
+    named = series.items()
+    share = f"Utilisation: share of the GPUs that do work, by {part}"
     charts = [
-        line_chart(
-            f"GPUs held, of {gpus:,}",
-            [(n, s.edges, s.held) for n, s in series.items()],
-            end,
-            "; ".join(holds),
-            top=gpus,
-        ),
-        line_chart("Waiting jobs", [(n, s.edges, s.waiting) for n, s in series.items()], end, "; ".join(queues)),
-        line_chart(
-            f"Utilisation: share of the GPUs that do work, by {part}",
-            [(n, s.days, s.utilization) for n, s in series.items()],
-            end,
-            "; ".join(used),
-            top=1.0,
-            per_cent=True,
-        ),
+        line_chart(f"GPUs held, of {gpus:,}", [(n, s.edges, s.held) for n, s in named], end, holds, gpus),
+        line_chart("Waiting jobs", [(n, s.edges, s.waiting) for n, s in named], end, queues),
+        line_chart(share, [(n, s.days, 100 * s.utilization) for n, s in named], end, used, 100.0, " %"),
     ]
     table = PageTable(heads, rows, f"The first two charts in numbers, over {in_unit(end)}")
     return [PageSection("Over time", [*charts, table], intro, legend=list(series))]
@@ -175,7 +172,7 @@ def slowdown_section(schedules: Mapping[str, Schedule]) -> list[PageSection]:
     instance = next(iter(schedules.values())).instance
     if not instance.n:
         return []
-    values = {name: bounded_slowdown(schedule) for name, schedule in schedules.items()}
+    values = {name: bounded_slowdowns(s.relative.instance, s.relative.completion) for name, s in schedules.items()}
     size, length = by_size(instance), by_duration(instance)
     intro = (
         "The slowdown of a job is its completion time divided by its processing time (at least 10 seconds). 1 means that "
@@ -189,11 +186,15 @@ def slowdown_section(schedules: Mapping[str, Schedule]) -> list[PageSection]:
 def _slowdowns(groups: JobGroups, values: Mapping[str, np.ndarray], head: str) -> PageTable:
     sizes, means = groups.sizes, [groups.means(value) for value in values.values()]
     rows = [
-        (name, f"{sizes[k]:,}", *(number(float(mean[k])) for mean in means))
+        (name, f"{sizes[k]:,}", *(_slowdown(float(mean[k])) for mean in means))
         for k, name in enumerate(groups.names)
         if sizes[k]
     ]
     return PageTable((head, "jobs", *values), rows, f"Mean slowdown by {head}")
+
+
+def _slowdown(value: float) -> str:
+    return "-" if np.isnan(value) else f"{value:,.2f}" if value < 100 else f"{value:,.0f}"
 
 
 def gains_section(schedules: Mapping[str, Schedule]) -> list[PageSection]:
@@ -207,46 +208,41 @@ def gains_section(schedules: Mapping[str, Schedule]) -> list[PageSection]:
     (base, first), *others = schedules.items()
     if not others:
         return []
-    instance = first.instance
-    field = label_field(instance)
-    groups = labelled(instance, field) if field else JobGroups((), np.full(instance.n, -1, dtype=np.int64))
-    found = {name: gains(first, other, groups) for name, other in others}
-    heads = ["policy", "jobs earlier", "jobs later", "largest delay of a job"]
+    field, groups = by_people(first.instance)
+    changes = {name: gains(first, other, groups) for name, other in others}
+    heads, rows = ["policy", "jobs earlier", "jobs later", "largest delay of a job"], []
     heads += [f"{field}s that gain", f"{field}s that lose"] if field else []
-    rows = [
-        (
-            name,
-            *(f"{count:,} ({100 * count / max(instance.n, 1):.1f} %)" for count in (gain.earlier, gain.later)),
-            in_unit(gain.worst),
-            *([f"{gain.winners:,}", f"{gain.losers:,}"] if field else []),
-        )
-        for name, gain in found.items()
-    ]
+    for name, change in changes.items():
+        counts = (f"{n:,} ({100 * n / max(first.instance.n, 1):.1f} %)" for n in (change.earlier, change.later))
+        people = (f"{int(side.sum()):,}" for side in (change.change < -SAME, change.change > SAME))
+        rows.append([name, *counts, in_unit(change.worst), *(people if field else ())])
     parts = [PageTable(heads, rows, f"Jobs that complete earlier or later than under {base}")]
     if field:
-        parts.append(_by_people(schedules, groups, {name: gain.change for name, gain in found.items()}, field))
-    intro = f"Every policy is compared with {base}, the first one. A {field or 'job'} gains if its"
-    intro += " mean job completion time (JCT) decreases." if field else " completion time decreases."
+        parts.append(_people(schedules, field, groups, {name: change.change for name, change in changes.items()}))
+    gain = f"{field} gains if its mean job completion time (JCT)" if field else "job gains if its completion time"
+    intro = f"Every policy is compared with {base}, the first one. A {gain} decreases."
     return [PageSection("Who gains and who loses", parts, intro)]
 
 
-def _by_people(
-    schedules: Mapping[str, Schedule], groups: JobGroups, change: Mapping[str, np.ndarray], field: str
+def _people(
+    schedules: Mapping[str, Schedule], field: str, groups: JobGroups, changes: Mapping[str, np.ndarray]
 ) -> PageTable:
+    """Return the table of the groups that gain and lose most under the policy with the smallest total flow time."""
     base, first = next(iter(schedules.items()))
-    totals = {name: float(np.nansum(completion_times(schedules[name]))) for name in change}
-    chosen = min(totals, key=lambda name: totals[name])
-    rows = []
-    sizes, means, hours = groups.sizes, groups.means(completion_times(first)), groups.sums(queued_hours(first))
-    for k in extremes(groups, change[chosen], MOST_GROUPS):
-        changes = (f"{float(values[k]):+.3g}" for values in (value / 3600 for value in change.values()))
-        rows.append((groups.names[k], f"{sizes[k]:,}", number(hours[k]), number(means[k] / 3600), *changes))
-    heads = (field, "jobs", f"queued GPU-h, {base}", f"mean JCT in h, {base}", *(f"change, {name}" for name in change))
-    shown = f"the {MOST_GROUPS} that gain most and the {MOST_GROUPS} that lose most, of {len(groups.names):,}"
-    which = shown if len(groups.names) > 2 * MOST_GROUPS else "all"
-    return PageTable(
-        heads, rows, f"Change of the mean JCT in hours by {field} ({which}), sorted by the change of {chosen}"
-    )
+    chosen = min(changes, key=lambda name: float(np.nansum(completion_times(schedules[name]))))
+    order, which = np.argsort(changes[chosen] * groups.sizes, kind="stable").tolist(), "all"
+    if len(order) > 2 * MOST_GROUPS:
+        which = f"the {MOST_GROUPS} that gain most and the {MOST_GROUPS} that lose most, of {len(order):,}"
+        order = [*order[:MOST_GROUPS], *order[-MOST_GROUPS:]]
+    means, hours = groups.means(completion_times(first)), groups.sums(queued_hours(first))
+    rows = [
+        [groups.names[k], f"{groups.sizes[k]:,}", number(hours[k]), number(means[k] / 3600)]
+        + [f"{change[k] / 3600:+.3g}" for change in changes.values()]
+        for k in order
+    ]
+    heads = [field, "jobs", f"queued GPU-h, {base}", f"mean JCT in h, {base}", *(f"change, {name}" for name in changes)]
+    caption = f"Change of the mean JCT in hours by {field} ({which}), sorted by the total change under {chosen}"
+    return PageTable(heads, rows, caption)
 
 
 def assumptions_section(report: Report) -> PageSection:
@@ -258,40 +254,31 @@ def assumptions_section(report: Report) -> PageSection:
         The report.
     """
     facts = [
-        (f"Knowledge of {line.policy}", f"{line.knowledge}: {KNOWLEDGE.get(line.knowledge, 'see its description')}")
+        (f"Knowledge of {line.policy}", f"{line.knowledge}: {KNOWLEDGE[line.knowledge]}")
         for line in report.lines
+        if line.knowledge in KNOWLEDGE and line.policy != AS_LOGGED
     ]
     for bound in dict.fromkeys(line.bound for line in report.lines if line.bound is not None):
-        best = CLASSES.get(bound.schedule_class).optimum
-        proof = "a proven optimum" if bound.exact else "a bound on it, re-verified from the instance"
-        facts.append(
-            (
-                "The best possible",
-                f"{best} and knows all jobs in advance (class {bound.schedule_class}); {proof}: {bound.kind}",
-            )
+        best = (
+            f"{CLASSES.get(bound.schedule_class).optimum} and knows all jobs in advance (class {bound.schedule_class})"
         )
-    facts.append(("Restart costs", restart_costs(report)))
+        proof = "a proven optimum" if bound.exact else "a bound on it, re-verified from the instance"
+        facts.append(("The best possible", f"{best}; {proof}: {bound.kind}"))
+    facts.append(("Restart costs", _restart_costs(report)))
     return PageSection("Assumptions", [PageFacts([*facts, *reading_facts(report.instance, report.skipped_rows)])])
 
 
-def restart_costs(report: Report) -> str:
-    """Return a sentence on the costs of stopping and resuming a job, and the GPU-hours that they took.
-
-    Parameters
-    ----------
-    report
-        The report.
-    """
+def _restart_costs(report: Report) -> str:
     table = report.instance.table
     stated = int((table["restart"].is_not_null() | table["checkpoint"].is_not_null()).sum())
-    jobs = (
+    said = [
         f"{stated:,} of {table.height:,} jobs state what a restart costs." if stated else "No job states restart costs."
-    )
-    hours = {line.policy: line.run.metrics["gpu_hours"]["overhead"] for line in report.lines if line.run.preemptions}
-    took = [
-        f"{policy} stops jobs; restarts take {number(value)} GPU-hours of its run." for policy, value in hours.items()
     ]
-    return " ".join([jobs, *(took or ["No policy stops a job."])])
+    stopping = [run for run in report.runs if run.preemptions]
+    for run in stopping:
+        hours = number(run.metrics["gpu_hours"]["overhead"])
+        said.append(f"{run.policy} stops jobs; restarts take {hours} GPU-hours of its run.")
+    return " ".join(said if stopping else [*said, "No policy stops a job."])
 
 
 def reading_facts(instance: Instance, skipped_rows: int = 0) -> list[tuple[str, str]]:
@@ -304,20 +291,19 @@ def reading_facts(instance: Instance, skipped_rows: int = 0) -> list[tuple[str, 
     skipped_rows
         Invalid rows of the source that were left out.
     """
-    facts = [("Jobs", f"{instance.n:,}, which ask for {spelled(_asked_hours(instance))} GPU-hours")]
+    hours = float(np.dot(instance.gpus, solo_times(instance).seconds)) / 3600.0
+    facts = [("Jobs", f"{instance.n:,}, which ask for {in_words(hours)} GPU-hours")]
     recipe = instance.recipe or {}
     parameters = recipe.get("parameters")
     if recipe.get("name"):
         said = parameters.items() if isinstance(parameters, Mapping) else ()
-        stated = ((name, str(value)) for name, value in said if name != NOT_MODELLED and value is not None)
+        stated = (
+            (name, str(value))
+            for name, value in said
+            if name not in (NOT_MODELLED, LEFT_OUT, SKIPPED, SAID) and value is not None
+        )
         shown = ", ".join(f"{name} {value if len(value) < 80 else value[:80] + ' ...'}" for name, value in stated)
         facts.append(("Source", f"{recipe['name']}{f' ({shown})' if shown else ''}"))
     if skipped_rows:
         facts.append(("Rows left out", f"{skipped_rows:,} invalid rows of the source"))
-    return [*facts, *(("Not modelled", line) for line in not_modelled(instance))]
-
-
-def _asked_hours(instance: Instance) -> float:
-    from optsched.speeds.duration import solo_times
-
-    return float(np.dot(instance.gpus, solo_times(instance).seconds)) / 3600.0
+    return [*facts, *(("Reading of the log", line) for line in reading_notes(instance))]

@@ -29,24 +29,11 @@ ROUND |= {"6 hours": 6 * 3600.0, "12 hours": 12 * 3600.0, "day": 86400.0, "week"
 
 @dataclass(frozen=True, eq=False)
 class OverTime:
-    """A schedule over time from the first arrival: M short parts of the window, and D longer ones.
+    """A schedule over time from the first arrival.
 
-    Parameters
-    ----------
-    edges
-        Beginning of each short part in seconds, f64[M].
-    held
-        Mean number of GPUs that jobs hold, f64[M].
-    waiting
-        Mean number of jobs that wait, f64[M].
-    days
-        Beginning of each longer part in seconds, f64[D].
-    utilization
-        Share of all GPUs that do work in each longer part, f64[D].
-    most_waiting
-        Largest number of jobs that wait at one time.
-    when
-        Beginning of that time, in seconds.
+    ``edges`` f64[M] are the beginnings of short parts of the window in seconds, ``held`` and ``waiting`` f64[M] the mean
+    numbers of GPUs that jobs hold and of jobs that wait. ``days`` f64[D] are the beginnings of longer parts, ``utilization``
+    f64[D] the shares of all GPUs that do work. At most ``most_waiting`` jobs wait at one time, first at ``when``.
     """
 
     edges: Floats
@@ -80,21 +67,13 @@ def over_time(schedules: Mapping[str, Schedule]) -> tuple[dict[str, OverTime], f
     lines = {name: Timeline.of(schedule, residents=True) for name, schedule in relative.items()}
     last = max(line.span[1] for line in lines.values())
     end = min(last, window_end(list(relative.values()), last))
-    step, size = round_part(end, PARTS), round_part(end, MOST_DAYS)
+    step, size = _round_part(end, PARTS), _round_part(end, MOST_DAYS)
     series = {name: _series(line, end, step[0], size[0]) for name, line in lines.items()}
     return series, end, step[1], size[1]
 
 
-def round_part(end: float, most: int) -> tuple[float, str]:
-    """Return the shortest round part of the time of which at most ``most`` make the window, in seconds, and its name.
-
-    Parameters
-    ----------
-    end
-        End of the window in seconds.
-    most
-        Largest number of parts; a window of few minutes is divided into that number.
-    """
+def _round_part(end: float, most: int) -> tuple[float, str]:
+    """Return the shortest round part of which at most ``most`` make the window, in seconds, and its name."""
     if end <= FEWEST * ROUND["minute"]:
         return end / most, f"1/{most} of the time"
     weeks = max(1, math.ceil(end / most / ROUND["week"]))

@@ -44,17 +44,11 @@ def solution_page(
         facts.insert(1, ("Certificate", f"{solution.certificate.kind}, class {solution.certificate.schedule_class}"))
     sections.append(PageSection("Assumptions", [PageFacts(facts)]))
     title = f"{instance.name or 'Jobs'}: {solution.status}"
-    return page(title, sentence(solution), sections, command=command, instance=instance)
+    return page(title, _sentence(solution), sections, command=command, instance=instance)
 
 
-def sentence(solution: Solution) -> str:
-    """Return what is known of the optimum in a plain sentence.
-
-    Parameters
-    ----------
-    solution
-        The solution.
-    """
+def _sentence(solution: Solution) -> str:
+    """Return what is known of the optimum."""
     goal = solution.meaning or objective_in_words(solution.objective)
     sides: tuple[Side, Side] = ("down", "up") if solution.gain else ("up", "down")
     value, bound = (

@@ -23,8 +23,10 @@ HOUR = 3600.0
 FAIR = 1e-12  # a fairness that differs from 1 by rounding alone is 1
 
 # None where no job finished
-OF_FINISHED = ("mean_jct", "p50_jct", "p95_jct", "p99_jct", "mean_queueing", "max_ftf", "mean_ftf", "max_flow_time")
-OF_FINISHED += ("mean_bsld", "p95_bsld")
+OF_FINISHED = (
+    *("mean_jct", "p50_jct", "p95_jct", "p99_jct", "mean_queueing"),
+    *("mean_bsld", "p95_bsld", "max_ftf", "mean_ftf", "max_flow_time"),
+)
 SHORT = 10.0  # seconds: a shorter job counts as one of this length in its bounded slowdown
 
 

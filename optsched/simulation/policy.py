@@ -655,6 +655,21 @@ class BasePolicy:
         """
         return self
 
+    def properties(self, instance: Instance) -> tuple[str, ...]:
+        """Return the properties of finished schedules that every schedule of the policy has, which each run is checked for.
+
+        Parameters
+        ----------
+        instance
+            Jobs and the cluster of the run.
+
+        Returns
+        -------
+        tuple of str
+            Names of `optsched.check.properties`; none by default.
+        """
+        return ()
+
     def make_predictor(self) -> Predictor | None:
         """Return a new `Predictor` for one run; default: None, the policy asks for no predictions."""
         return None

@@ -51,8 +51,8 @@ class Order:
     numbers
         Parameters of ``rule``.
     plan
-        Reservations for waiting jobs (`optsched.simulation.reservations.Plan`). Jobs are considered in order of
-        ``key``; of the other attributes none counts then.
+        Reservations for waiting jobs (`optsched.simulation.reservation_plan.ReservationPlan`). Jobs are considered in
+        order of ``key``; of the other attributes none counts then.
     """
 
     key: Floats

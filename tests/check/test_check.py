@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from collections.abc import Sequence
 from fractions import Fraction
 from itertools import combinations, pairwise
@@ -225,3 +226,35 @@ def test_values_agree_with_the_objectives(case: tuple[Instance, list[Segment]], 
     assert check_schedule(instance, schedule, objective=objective, value=value) == []
     for wrong in (value + 1, value - Fraction(1, 10**28), float("nan"), float("inf")):
         assert rules_of(check_schedule(instance, schedule, objective=objective, value=wrong)) == {"value"}
+
+
+@pytest.mark.parametrize(
+    ("starts", "rules"),
+    [
+        ({"a": 0, "b": 10, "c": 3}, []),
+        ([0, 10, 3], []),
+        ({"a": 0, "b": 5, "c": 3}, ["capacity"]),
+        ({"a": 0, "b": 10, "c": 2}, ["arrival"]),
+        ({"a": 0, "b": 10}, ["completeness"]),
+        ({"a": 0, "b": 10, "x": 3}, ["completeness", "completeness"]),
+        ([0, 10, 3, 7], ["completeness"]),
+    ],
+)
+def test_a_file_of_starts_is_judged(tmp_path: Path, starts: Any, rules: list[str]) -> None:
+    instance = Instance([Job("a", duration=10), Job("b", gpus=2, duration=5), Job("c", 3, duration=1)], "1x2")
+    path = tmp_path / "starts.json"
+    path.write_text(json.dumps({"starts": starts}))
+    assert [found.rule for found in check_file(path, instance).violations] == rules
+    path.write_text(json.dumps({"starts": starts, "value": 26}))
+    stated = [found.rule for found in check_file(path, instance).violations]
+    assert stated == rules or stated == [*rules, "value"]
+    with pytest.raises(InputError, match="jobs are restricted to some nodes"):
+        check_file(path, Instance([Job("a", duration=1, gpu_types=("V",))], "1x1:K+1x1:V"))
+
+
+@pytest.mark.parametrize("start", [None, True, "3", [3], 1e999, 10**400])
+def test_a_start_that_is_no_number_is_refused(tmp_path: Path, start: Any) -> None:
+    path = tmp_path / "starts.json"
+    path.write_text(json.dumps({"starts": {"a": start}}))
+    with pytest.raises(InputError, match=r"starts: a = .*invalid \(expected: a number of seconds\)"):
+        check_file(path, Instance([Job("a", duration=1)], "1x1"))

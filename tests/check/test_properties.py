@@ -13,7 +13,7 @@ from check.batch_schedulers import SCHEDULERS, Jobs
 from optsched.check.properties import PROPERTIES, Breach, broken_properties
 from optsched.check.properties.executions import Executions
 from optsched.check.properties.head import backfillings
-from optsched.check.properties.promises import promises
+from optsched.check.properties.kept_promises import promises
 from optsched.errors import InputError
 from optsched.evaluation.known_schedules import known_schedules
 from optsched.problem.instance import Instance, Job
@@ -157,12 +157,22 @@ def test_the_model_is_judged_too() -> None:
     executions = executed(jobs, 3, [0, 2])
     assert [found.text for found in broken("gang-whole", executions)] == [
         "job '2' (2 GPUs) starts at 2 s, before its submission at 3 s",
-        "job '2' (2 GPUs) starts at 2 s where 1 GPUs are missing",
+        "job '2' (2 GPUs) starts at 2 s with 1 GPU too few",
     ]
     for ran, legal in {4: True, 2: True, 3: False}.items():  # the run time, or killed at the limit
         end = np.array([4.0, 4.0 + ran])
         one = Executions(**{**vars(executed(jobs, 3, [0, 4])), "end": end})
         assert (broken("gang-whole", one) == []) is legal
+
+
+def test_a_job_that_never_runs_waits_for_ever() -> None:
+    instance = Instance([Job("a", duration=2), Job("b", duration=2, arrival=1)], "1x1")
+    one = Schedule.from_segments(instance, [Segment(0, ((0, 0),), 0, 2, 2)])
+    assert [found.text for found in broken_properties(instance, one, "gang-whole")] == ["job 'b' (1 GPU) never runs"]
+    (found,) = broken_properties(instance, one, "work-conserved")
+    assert (found.instant, found.jobs) == (2, ("b",))
+    (found,) = broken_properties(instance, one, "promise-kept")
+    assert found.text == "job 'b' (1 GPU) starts at no time; it was promised 2 s on its submission at 1 s"
 
 
 def test_what_cannot_be_judged_is_one_line() -> None:

@@ -17,6 +17,8 @@ from optsched.problem.instance import Instance, Job
 
 METRICS = {
     "mean_jct",
+    "mean_bsld",
+    "p95_bsld",
     "p50_jct",
     "p95_jct",
     "p99_jct",
@@ -55,7 +57,8 @@ def test_run_json_has_the_fields_of_the_contract(command: Any, small: Path) -> N
     }
     assert set(fifo["bound"]) == {"value", "kind", "class", "exact"}
     assert set(fifo["metrics"]) == METRICS
-    assert set(fifo["metrics"]["gpu_hours"]) == {"busy", "overhead", "idle", "waiting", "queued_avoided"}
+    hours = {"busy", "overhead", "idle", "waiting", "queued_avoided", "queued_avoidable"}
+    assert set(fifo["metrics"]["gpu_hours"]) == hours
     assert fifo["value"] == 4 + 7 + 9
     assert srtf["value"] == 3 + 5 + 9  # b and c first; at 3 c has less left than a needs
     assert fifo["knowledge"] == "non-clairvoyant"

@@ -44,7 +44,7 @@ def test_help_of_the_program_has_lines_and_examples(out: Any, arguments: list[st
 
 def test_no_summary_of_a_command_is_cut_at_80_columns(screen: Any) -> None:
     commands = screen(80, "--help").out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
-    assert len(commands) == 16
+    assert len(commands) == 18
     assert all(line.rstrip().endswith((".", "?")) and "..." not in line for line in commands), commands
 
 
@@ -55,7 +55,10 @@ def test_a_bare_list_names_every_kind_with_examples(out: Any) -> None:
     assert "optsched list policies" in text
 
 
-COMMANDS = "run solve bound verify ratio attack generate convert fit reproduce sweep plot library check-policy list"
+COMMANDS = (
+    "run advise score solve bound verify ratio attack generate convert fit reproduce sweep plot library check-policy "
+    "list"
+)
 
 
 @pytest.mark.parametrize("name", COMMANDS.split())
@@ -110,7 +113,8 @@ def test_parameters_of_a_policy_and_of_a_recipe(out: Any) -> None:
             "spjf",
             "predictor",
             "perfect",
-            "predictors: boosting, conformal, forest, global-mean, group-mean, noisy, perfect, shrinkage",
+            "predictors: boosting, conformal, forest, global-mean, group-mean, last-two, noisy, perfect, shrinkage, "
+            "user-limit",
         ),
         ("placements", "lwf", "kappa", "1", "an integer >= 1"),
         ("predictors", "noisy", "error", "2.0", "a factor from 1 to 1e+06"),

@@ -34,7 +34,7 @@ TOLD = {
     "attack fifo SRTF": "'SRTF': one argument too many (expected: --against SRTF)",
     "generate poisson jobs=3 -o made.json": "'jobs=3': one argument too many (expected: --set jobs=3)",
     "warm-up now": "'now': one argument too many (expected: optsched warm-up)",
-    "run rigid-06-1 -p easy": "there is no policy named 'easy'; did you mean fifo:skip=true?",
+    "run rigid-06-1 -p first-fit": "there is no policy named 'first-fit'; did you mean fifo:skip=true?",
     "run rigid-06-1 -p SRPT": "did you mean srtf? it is SRPT for gangs",
     "run rigid-06-1 --objective mean_jct": "did you mean total_flow_time? it is the mean JCT times the number of jobs",
     "run rigid-06-1 --objective p99_jct": "did you mean max_flow_time, the largest JCT? that is a metric",

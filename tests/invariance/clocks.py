@@ -21,7 +21,7 @@ from optsched.registry import parameters_of
 IN_SECONDS = ("shrinkage", "boosting")
 # What parameters of policies and predictors mean seconds, or GPU-seconds. A vocabulary, not a list of policies: a new
 # policy that calls its seconds so is scaled by itself.
-SECONDS = frozenset({"quantum", "round", "restart", "overhead", "interval", "threshold", "reset", "prior"})
+SECONDS = frozenset({"quantum", "round", "restart", "overhead", "interval", "threshold", "reset", "prior", "unlimited"})
 
 
 def on_another_clock(instance: Instance, shift: float) -> Instance:
@@ -41,6 +41,7 @@ def in_another_unit(instance: Instance, unit: float) -> Instance:
             arrival=job.arrival * unit,
             due=None if job.due is None else job.due * unit,
             duration=None if job.duration is None else job.duration * unit,
+            walltime=None if job.walltime is None else job.walltime * unit,
         )
         for job in instance.jobs
     ]

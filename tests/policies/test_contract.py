@@ -26,6 +26,7 @@ from policies.levels import sharing_policies, whole_job_policies
 TELLING = {
     "a-srpt": ":overtake=2,beta=0.5",
     "auction-rounds": ":round=4,restart=1",
+    "backfill": ":depth=2,by=sjf,forecast=true",
     "fifo": ":skip=true",
     "gavel": ":policy=finish_time_fairness_perf,round=4",
     "makespan-rounds": ":round=4,restart=1",
@@ -91,6 +92,7 @@ IN_TURN = EVERY[:: len(PLACED) + 1]  # every placement with another policy; all 
 SHARING_PAIRS = [pytest.param(spec, marks=() if spec in IN_TURN else pytest.mark.study) for spec in EVERY]
 
 LEARNING = ["a-srpt:predictor=group-mean", "a-srpt:predictor=global-mean,overtake=inf", "spjf:predictor=global-mean"]
+LEARNING += ["easy-sjbf:walltime=last-two,believe=double", "conservative:walltime=group-mean"]
 
 
 @cache

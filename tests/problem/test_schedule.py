@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -18,7 +19,7 @@ from refusals import one_line
 from optsched.errors import InputError
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance, Job
-from optsched.problem.schedule import Schedule, Segment, assign_gpus, node_first
+from optsched.problem.schedule import Schedule, Segment, assign_gpus, named_anyway, node_first
 from optsched.problem.schedule_file import Segments, _lists, read_segments, write_segments
 
 TWO = Instance([Job("a", gpus=2, duration=3), Job("b", arrival=1, duration=2)], "2x2", "two")
@@ -109,6 +110,41 @@ def test_starts_must_be_one_number_a_job(starts: Any) -> None:
         InputError, match=r"starts: invalid \(expected: one finite number of seconds for each of 2 jobs"
     ):
         Schedule.from_starts(TWO, starts)
+
+
+def test_starts_may_be_given_by_id_and_in_files(tmp_path: Path) -> None:
+    assert Schedule.from_starts(TWO, {"b": 3, "a": 0.5}).start.tolist() == [0.5, 3]
+    for starts, message in (
+        ({"a": 0}, "starts = 'b': a job without a start"),
+        ({"a": 0, "b": 3, "x": 0}, "starts = 'x': no such job"),
+        ({"a": 0, "b": "3"}, "starts: b = '3': not a number"),
+        ({"a": 0, "b": True}, "starts: b = True: not a number"),
+        ({"a": 0, "b": [3]}, "starts: invalid"),
+        ([0, 10**400], "starts: invalid"),
+    ):
+        with pytest.raises(InputError, match=f"^{re.escape(message)}"):
+            Schedule.from_starts(TWO, starts)
+    path = tmp_path / "s.json"
+    for document in ({"starts": [0.5, 3]}, {"starts": {"b": 3, "a": 0.5}, "instance": TWO.digest, "policy": "mine"}):
+        path.write_text(json.dumps(document))
+        assert Schedule.load(path, TWO).start.tolist() == [0.5, 3]
+    assert Schedule.load(path, TWO).policy == "mine"
+    for document, message in (
+        ({"starts": [0, 3], "instance": "x"}, "belongs to another instance"),
+        ({"starts": [0]}, r"s\.json: starts: invalid"),
+        ({"starts": 3}, "not a schedule file"),
+    ):
+        path.write_text(json.dumps(document))
+        with pytest.raises(InputError, match=message):
+            Schedule.load(path, TWO)
+
+
+def test_segments_that_do_not_fit_share_gpus_and_the_others_do_not() -> None:
+    instance = Instance([], "2x2")
+    start, end = np.array([0.0, 0, 1, 2]), np.array([5.0, 2, 3, 4])
+    offset, node, index = named_anyway(instance, start, end, np.array([2, 2, 3, 2]))
+    gpus = [[*zip(node[a:b].tolist(), index[a:b].tolist(), strict=True)] for a, b in pairwise(offset.tolist())]
+    assert gpus == [[(0, 0), (0, 1)], [(1, 0), (1, 1)], [(0, 0), (0, 1), (1, 0)], [(1, 0), (1, 1)]]
 
 
 def test_restricted_jobs_need_their_nodes_decided() -> None:

@@ -63,8 +63,15 @@ def test_the_slips_of_published_simulators_fail(slip: str, settings: GuardSettin
 
 
 def test_policies_of_the_engine_are_subjects(settings: GuardSettings) -> None:
-    for policy, known in {"fifo": "fcfs", "fifo:skip=true": "first-fit"}.items():
+    for policy, known in {
+        "fifo": "fcfs",
+        "fifo:skip=true": "first-fit",
+        "easy": "easy",
+        "easy-sjbf": "easy-sjbf",
+    }.items():
         guarded_schedules(guarded_subject(policy), SUITE, settings).hold("work-conserved").starts_as(known)
+    conservative = guarded_schedules(guarded_subject("conservative"), SUITE, settings)
+    conservative.hold("promise-kept", "starts-as-promised").starts_as("conservative")
 
 
 def test_a_command_line_is_a_subject(settings: GuardSettings) -> None:

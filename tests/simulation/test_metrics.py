@@ -66,8 +66,10 @@ def replayed_metrics(schedule: Schedule) -> dict[str, Any]:
         values = list(values)
         return Fraction(sum(values), len(values)) if values else Fraction(0)
 
-    def percentile(percent: int) -> Fraction:
-        ordered = sorted(jct.values())
+    slowdown = {j: max(Fraction(1), Fraction(jct[j], max(10, int(instance.duration[j])))) for j in done}
+
+    def percentile(percent: int, of: dict[int, Any] = jct) -> Fraction:
+        ordered = sorted(of.values())
         if not ordered:
             return Fraction(0)
         place = Fraction(percent, 100) * (len(ordered) - 1)
@@ -86,6 +88,8 @@ def replayed_metrics(schedule: Schedule) -> dict[str, Any]:
         "total_flow_time": sum(jct.values()),
         "max_flow_time": max(jct.values(), default=0),
         "mean_queueing": mean(queueing[j] for j in done),
+        "mean_bsld": mean(slowdown.values()),
+        "p95_bsld": percentile(95, slowdown),
         "utilization": busy / (total * span) if span else 0,
         "max_ftf": max(ftf.values(), default=0),
         "mean_ftf": mean(ftf.values()),

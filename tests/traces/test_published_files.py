@@ -154,12 +154,11 @@ def test_or_library_s_own_file_of_optima(written: Any) -> None:
     assert osd.load(f"orlib-wt:{written(WT40, 'wt40_cut.txt')}#1").optimum is None
 
 
-def test_microsoft_s_own_log_is_refused_by_name(written: Any) -> None:
+def test_microsoft_s_own_log(written: Any) -> None:
     path = written(json.dumps(PHILLY_LOG, indent=4), "cluster_job_log")
-    with pytest.raises(
-        InputError, match=r"cluster_job_log: this is JSON, not a table .expected: the Pollux artifact's philly.csv"
-    ):
-        osd.load(f"philly:{path}", cluster="8x8")
+    job = osd.load(f"philly:{path}").job(0)
+    assert (job.id, job.arrival, job.gpus, job.duration) == ("application_1506638472019_14199", 0, 2, 74)
+    assert job.ran == ((30, 104),)
     with pytest.raises(InputError, match="this is JSON, not a table"):
         osd.load(f"csv:{path}", cluster="8x8")
 

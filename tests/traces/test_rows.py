@@ -264,7 +264,7 @@ def test_what_is_no_date_time(text: str) -> None:
 def test_gangs_wider_than_the_cluster_name_what_it_offers() -> None:
     rows = rows_of(g=["4", "64", "65", "128"])
     gpus = rows.gang("g")
-    rows.reject_wide(gpus, "g", Cluster.parse("8x8"), pl.Series([None] * 4, dtype=pl.Float64), rows.good)
+    rows.reject_wide(gpus, "g", Cluster.parse("8x8"), rows.good)
     with pytest.raises(RowErrors) as caught:
         rows.raise_problems()
     assert [(p.row, p.value, p.legal) for p in caught.value.problems] == [
@@ -280,4 +280,4 @@ def test_memory_limits_what_a_cluster_offers() -> None:
         NodeGroup(gpus=1),
     )
     memory = pl.Series([None, 0.0, 16e9, 17e9, 33e9])
-    assert offered_gpus(Cluster(groups), memory).to_list() == [17, 17, 17, 9, 1]
+    assert offered_gpus(Cluster(groups), len(memory), memory).to_list() == [17, 17, 17, 9, 1]

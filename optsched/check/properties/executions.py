@@ -79,8 +79,9 @@ class Executions:
         epoch, instance, schedule = instance.epoch, instance.relative, schedule.relative
         pieces = np.bincount(schedule.job, minlength=instance.n)
         if (pieces > 1).any():
-            job = instance.ids[int(np.argmax(pieces > 1))]
-            raise InputError(f"job {job!r} runs in {pieces.max()} pieces", field="schedule", legal="one piece a job")
+            job = int(np.argmax(pieces > 1))
+            message = f"job {instance.ids[job]!r} runs in {pieces[job]} pieces"
+            raise InputError(message, field="schedule", legal="one piece a job")
         if not instance.unrestricted:
             raise InputError("jobs are restricted to some nodes", field="instance", legal="jobs that may use every GPU")
         start, end = np.full(instance.n, np.inf), np.full(instance.n, np.inf)
@@ -91,8 +92,7 @@ class Executions:
         end = np.where(end > start, end, np.nextafter(start, np.inf))
         with np.errstate(invalid="ignore"):
             duration = np.where(np.isnan(instance.duration), end - start, instance.duration)
-        stated = instance.table["walltime"].to_numpy().astype(np.float64)
-        limit = np.where(np.isnan(stated), duration, stated)
+        limit = np.where(np.isinf(instance.walltime), duration, instance.walltime)
         capacity = instance.cluster.gpus
         return cls(instance.ids, capacity, epoch, arrival, instance.gpus, limit, duration, start, end, width)
 
@@ -149,7 +149,7 @@ def _snapped(times: Floats) -> Floats:
     order = np.argsort(times, kind="stable")
     ordered = times[order]
     with np.errstate(invalid="ignore"):
-        apart = np.diff(ordered, prepend=-np.inf) > MEETING * np.spacing(np.abs(ordered))
+        apart = ~(np.diff(ordered, prepend=-np.inf) <= MEETING * np.spacing(np.abs(ordered)))
     snapped = np.empty_like(times)
     snapped[order] = ordered[np.maximum.accumulate(np.where(apart, np.arange(times.size), 0))]
     return snapped

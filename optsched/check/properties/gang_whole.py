@@ -27,19 +27,15 @@ def gang_whole(jobs: Executions) -> list[Breach]:
         found.append(Breach(f"{jobs.named(job)} {text}", jobs.on_clock(instant), (jobs.ids[job],), numbers))
 
     for job, start in enumerate(jobs.start.tolist()):
-        arrival, ran = float(jobs.arrival[job]), float(jobs.end[job] - start)
+        arrival, ran = float(jobs.arrival[job]), float(jobs.end[job]) - start
         whole, least = float(jobs.duration[job]), float(min(jobs.duration[job], jobs.limit[job]))
         tolerance = 2 * jobs.slack + 1e-9 * whole
         if start == float("inf"):
             add(job, arrival, "never runs")
             continue
         if start < arrival:
-            add(
-                job,
-                start,
-                f"starts at {jobs.at(start)}, before its submission at {jobs.at(arrival)}",
-                early=arrival - start,
-            )
+            text = f"starts at {jobs.at(start)}, before its submission at {jobs.at(arrival)}"
+            add(job, start, text, early=arrival - start)
         if jobs.width[job] != jobs.gpus[job]:
             add(job, start, f"runs on {jobs.width[job]} GPUs", width=float(jobs.width[job]))
         if abs(ran - whole) > tolerance and abs(ran - least) > tolerance:
@@ -47,10 +43,6 @@ def gang_whole(jobs: Executions) -> list[Breach]:
     for instant in instants(jobs):
         free = instant.free - sum(int(jobs.gpus[job]) for job in instant.started)
         if free < 0 and instant.started:
-            add(
-                instant.started[-1],
-                instant.now,
-                f"starts at {jobs.at(instant.now)} where {-free} GPUs are missing",
-                free=free,
-            )
+            text = f"starts at {jobs.at(instant.now)} with {-free} GPU{'s' if free < -1 else ''} too few"
+            add(instant.started[-1], instant.now, text, free=free)
     return sorted(found, key=lambda broken: broken.instant)

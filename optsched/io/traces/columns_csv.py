@@ -46,6 +46,7 @@ import polars as pl
 from optsched.errors import InputError
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish
 from optsched.io.traces.one_clock import are_unix_seconds
+from optsched.io.traces.ran_jobs import say_other_durations
 from optsched.io.traces.rows import DATE_TIME_LEGAL, Rows, pieces_of, seconds_of_date_times, seconds_of_durations
 from optsched.io.traces.text_table import read_text_table
 from optsched.registry import NOTHING, check_known
@@ -73,7 +74,6 @@ KNOWN_AS = {
 BY_RATE = ("iterations", "profile")
 TEXTS = ("user", "group", "model", "status")
 FIELDS = (*NEEDED, *RAN, "walltime", *BY_RATE, "id", "weight", "due", "gpu_memory", "restart", "checkpoint", *TEXTS)
-TOLERANCE = 1.0  # seconds by which a stated duration may differ: many logs cut times to the second
 UNIX_MILLISECONDS = 1e11
 SECONDS_LEGAL = "seconds >= 0, or Unix seconds"
 MILLISECONDS_LEGAL = f"seconds < {UNIX_MILLISECONDS:g} (divide Unix milliseconds by 1000)"
@@ -154,12 +154,7 @@ def _what_ran(rows: Rows, columns: Mapping[str, str], times: Mapping[str, pl.Ser
     rows.leave_out(end == start, "ran for 0 s")
     duration = (end - start).alias(columns.get("duration", "duration"))
     if stated is not None:
-        other = rows.good & ((stated - duration).abs() > TOLERANCE).fill_null(False)
-        if other.any():
-            line, says, counted = (column.filter(other)[0] for column in (rows.line, stated, duration))
-            count = f"{int(other.sum())} of {int(rows.good.sum())} rows"
-            first = f"the first in row {line}: {says:.10g} s, not {counted:.10g} s"
-            rows.say(f"{count} state another {columns['duration']} than end - start, {first}; end - start is used")
+        say_other_durations(rows, columns["duration"], stated, duration)
     return {"duration": duration, "ran": pieces_of(start, end)}
 
 

@@ -109,8 +109,15 @@ class TraceRead:
     throughputs: Throughputs | None = None
     scalings: Mapping[str, Scaling] = field(default_factory=dict)
 
+    def require_durations(self) -> None:
+        """Raise `InputError` if the source states what jobs ask for and not how long they run."""
+        if not {"duration", "iterations"} & set(self.table.columns):
+            legal = "a log of jobs that ended, such as kueue:FILE, or csv:FILE with a column of durations"
+            raise InputError(f"no job of {self.name} says how long it runs", field="duration", legal=legal)
+
     def instance(self) -> Instance:
-        """Return the instance; `InputError` if neither the source nor the request named a cluster."""
+        """Return the instance; `InputError` if the jobs have no durations, or nothing names a cluster."""
+        self.require_durations()
         if self.cluster is None:
             raise InputError(f"{self.name} needs a cluster", field="cluster", legal=CLUSTER_LEGAL)
         parts = (self.table, self.cluster, self.name, self.objective, self.recipe, self.optimum)
@@ -348,10 +355,10 @@ def finish(
     arrival, legal, where = columns["arrival"], rows.good, request.cluster or cluster
     every = pl.Series([True]).new_from_index(0, rows.count)
     if where is not None:
-        nothing = pl.Series([None], dtype=pl.Float64).new_from_index(0, rows.count)
+        needs = tuple(columns.get(name) for name in ("gpu_memory", "gpu_types"))
         all_told = request.limit is None and not request.skip_bad  # also rows that are bad already
         judged = ~rows.absent if all_told else legal if request.skip_bad else _first(arrival, legal, request.limit)
-        rows.reject_wide(columns["gpus"], named["gpus"], where, columns.get("gpu_memory", nothing), judged)
+        rows.reject_wide(columns["gpus"], named["gpus"], where, judged, *needs)
     fitting = rows.good
     rows.reject_duplicates()
     legal &= rows.good | ~fitting

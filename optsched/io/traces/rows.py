@@ -28,7 +28,7 @@ class Rows:
     """Rows of one file and their problems.
 
     ``columns``: names of those that the file has; ``line`` of every row; ``count`` of the rows read, good and bad; ``good``
-    bool[rows]: those that have passed every check so far; ``absent`` bool[rows]: those that `leave_out` left out;
+    bool[rows]: those that have passed every check so far; ``absent`` bool[rows]: those that were left out or passed over;
     ``left_out``: how many of them for each reason; ``said``: what `say` noted, for people.
     """
 
@@ -351,7 +351,15 @@ class Rows:
             legal = pl.select(pl.format("a name that line {} does not have", first)).to_series()
             self.reject(self.line > first, field, legal, "duplicate id")
 
-    def reject_wide(self, gpus: pl.Series, field: str, cluster: Cluster, memory: pl.Series, where: pl.Series) -> None:
+    def reject_wide(
+        self,
+        gpus: pl.Series,
+        field: str,
+        cluster: Cluster,
+        where: pl.Series,
+        memory: pl.Series | None = None,
+        types: pl.Series | None = None,
+    ) -> None:
         """Reject rows with gangs that the cluster can never hold.
 
         Parameters
@@ -362,15 +370,18 @@ class Rows:
             Name of the column.
         cluster
             The cluster.
-        memory
-            Bytes that every job needs on each GPU, f64[rows]; null: any GPU.
         where
             Rows to check, bool[rows].
+        memory
+            Bytes that every job needs on each GPU, f64[rows]; null: any GPU.
+        types
+            Names of the GPU types that every job may use, List(String)[rows]; null: any.
         """
-        offered = offered_gpus(cluster, memory)
+        offered = offered_gpus(cluster, len(gpus), memory, types)
         most = pl.format(f"at most {{}}, the GPUs of {cluster.spec}", offered)
-        with_memory = pl.format("{} with enough memory", most)
-        legal = pl.select(pl.when(offered < cluster.gpus).then(with_memory).otherwise(most)).to_series()
+        wanted = [name for name, needs in (("enough memory", memory), ("its types", types)) if needs is not None]
+        with_needs = pl.format(f"{{}} with {' and '.join(wanted)}", most) if wanted else most
+        legal = pl.select(pl.when(offered < cluster.gpus).then(with_needs).otherwise(most)).to_series()
         wide = (gpus > offered).fill_null(False) & where
         self.reject(wide, field, legal, "the gang is larger than the cluster")
 
@@ -464,19 +475,29 @@ def seconds_of_date_times(text: pl.Series) -> pl.Series:
     return frame.select((pl.col("moment").dt.epoch("us") / 1e6 - shift).alias("seconds"))["seconds"]
 
 
-def offered_gpus(cluster: Cluster, memory: pl.Series) -> pl.Series:
-    """Return the number of GPUs of the cluster with the memory that each job needs, i64.
+def offered_gpus(
+    cluster: Cluster, jobs: int, memory: pl.Series | None = None, types: pl.Series | None = None
+) -> pl.Series:
+    """Return the number of GPUs of the cluster that suit each job, i64.
 
     Parameters
     ----------
     cluster
         The cluster.
+    jobs
+        Number of jobs.
     memory
         Bytes that every job needs on each GPU; null: any GPU.
+    types
+        Names of the GPU types that every job may use, whatever their case; null: any.
     """
-    whole = pl.Series("offered", [cluster.gpus], dtype=pl.Int64).new_from_index(0, len(memory))
-    limited = [group for group in cluster.nodes if group.gpu_memory is not None]
-    for group in limited:
-        short = (memory > group.gpu_memory).fill_null(False)
-        whole = whole - short.cast(pl.Int64) * (group.count * group.gpus)
+    whole = pl.Series("offered", [cluster.gpus], dtype=pl.Int64).new_from_index(0, jobs)
+    for group in cluster.nodes:
+        unfit = pl.Series([False]).new_from_index(0, jobs)
+        if memory is not None and group.gpu_memory is not None:
+            unfit |= (memory > group.gpu_memory).fill_null(False)
+        if types is not None:
+            like = pl.element().str.to_lowercase() == group.gpu.lower()
+            unfit |= ~types.list.eval(like).list.any().fill_null(True)
+        whole = whole - unfit.cast(pl.Int64) * (group.count * group.gpus)
     return whole

@@ -12,7 +12,7 @@ import polars as pl
 
 from optsched.errors import InputError
 from optsched.io.traces.rows import Rows
-from optsched.io.traces.slurm_jobs import RUNNING
+from optsched.io.traces.slurm_jobs import RUNNING, WAITING
 from optsched.io.traces.slurm_times import lengths
 
 TOLERANCE = 1.0  # seconds: Slurm cuts times to the second
@@ -22,7 +22,7 @@ UTC = "TZ=UTC sacct"
 
 
 @dataclass(frozen=True)
-class Clock:
+class RunTimes:
     """Times of the records: Unix seconds, f64[rows], and the seconds for which a run was suspended (0: none known)."""
 
     start: pl.Series
@@ -30,7 +30,7 @@ class Clock:
     suspended: pl.Series
 
 
-def on_one_clock(rows: Rows, table: pl.DataFrame) -> Clock:
+def on_one_clock(rows: Rows, table: pl.DataFrame) -> RunTimes:
     """Return starts and ends on one clock, and say which durations disagree with those that are stated.
 
     Parameters
@@ -53,32 +53,40 @@ def on_one_clock(rows: Rows, table: pl.DataFrame) -> Clock:
         given=nothing if suspended is None else suspended,
         good=rows.good & table["ran"],
     )
+    within = pl.col("end").is_between(pl.col("start") - TOLERANCE, pl.col("start"))
+    table = table.with_columns(end=pl.when(within).then(pl.col("start")).otherwise(pl.col("end")))
     table = table.with_columns(ended=pl.col("good") & ~pl.col("state").is_in(RUNNING))
     _refuse_truncated(rows, table)
-    length = pl.col("stated") + pl.col("given").fill_null(0.0)
-    no_end = pl.col("ended") & pl.col("end").is_null() & (length > 0)
-    back = (pl.col("good") & (pl.col("end") < pl.col("start"))).fill_null(False)
-    # without Suspended: the least change of the clock that leaves room for the duration
-    least = (pl.col("start") + length - pl.col("end") - TOLERANCE) / CHANGE
-    change = pl.when(back).then(least.ceil() * CHANGE)
-    exact = pl.when(pl.col("given").is_not_null()).then(pl.col("start") + length).otherwise(pl.col("end") + change)
-    end = pl.when(no_end).then(pl.col("start") + length).when(back).then(exact).otherwise(pl.col("end"))
-    table = table.with_columns(end=end, change=change, back=back)
-    table = _after_the_change(rows, table)
+    table = _after_the_change(rows, _with_ends(table))
     for name in ("start", "end"):
         rows.reject(table["ended"] & table[name].is_null(), name.title(), "a time", "missing")
     before = (table["good"] & (table["end"] < table["start"])).fill_null(False)
     rows.reject(before, "End", f"not before Start; export Elapsed, and with {UTC}", "before Start")
-    return Clock(table["start"], table["end"], _compared(rows, table, suspended is not None))
+    return RunTimes(table["start"], table["end"], _compared(rows, table, suspended is not None))
 
 
 def _refuse_truncated(rows: Rows, table: pl.DataFrame) -> None:
     cut = (table["good"] & (table["end"] < table["start"]) & (table["stated"] == 0)).fill_null(False)
+    # a job that waits has no start
+    cut |= (rows.good & table["state"].is_in(WAITING) & (table["end"] == table["start"])).fill_null(False)
     if cut.any():
         position = int(cut.arg_true()[0])
-        where = {"row": rows.line[position], "field": "End", "value": rows.place("End", position).partition(" ")[0]}
-        why = "End before Start and no Elapsed: the export is cut to its window (-T, --truncate)"
+        where = {"row": rows.line[position], "field": "End", "value": rows.text("End", required=False)[position]}
+        why = "End before Start and no Elapsed, or a waiting job with a start: the export is cut (-T, --truncate)"
         raise InputError(why, file=rows.file, **where, legal="sacct without -T")
+
+
+def _with_ends(table: pl.DataFrame) -> pl.DataFrame:
+    """Return the table with ends by the stated durations, where there is no end or it is before the start."""
+    length = pl.col("stated") + pl.col("given").fill_null(0.0)
+    missing = pl.col("ended") & pl.col("end").is_null() & (length > 0)
+    back = (pl.col("good") & (pl.col("end") < pl.col("start"))).fill_null(False)
+    # without Suspended: the least change of the clock that leaves room for the duration
+    least = ((pl.col("start") + length - pl.col("end") - TOLERANCE) / CHANGE).ceil() * CHANGE
+    by_change = back & length.is_not_null() & pl.col("given").is_null()
+    by_length = missing | (back & length.is_not_null() & pl.col("given").is_not_null())
+    end = pl.when(by_change).then(pl.col("end") + least).when(by_length).then(pl.col("start") + length)
+    return table.with_columns(end=end.otherwise(pl.col("end")), change=pl.when(back).then(least), back=back)
 
 
 def _after_the_change(rows: Rows, table: pl.DataFrame) -> pl.DataFrame:

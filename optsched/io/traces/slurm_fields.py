@@ -25,7 +25,7 @@ FREE = (
     "Constraints",
     "Extra",
 )
-_WITH_COMMAS = ("JobID", "NodeList", "Partition", "Flags", "ReqNodes")
+_WITH_COMMAS = ("JobID", "NodeList", "Flags", "ReqNodes")
 _JOB = r"\d+(?:_(?:\d+|\[[^\]\n]*\]))?(?:\+\d+)?(?:\.[\w+]+)?"
 _MOMENT = r"Unknown|None|\d{6,12}|[^\n]{0,24}\d:\d\d[^\n]{0,12}|"
 _DURATION = r"(?:\d+-)?[\d:.]+|UNLIMITED|Partition_Limit|INVALID|"
@@ -37,7 +37,7 @@ _FORMS = {
     **dict.fromkeys(("ReqTRES", "AllocTRES"), _TRES),
     **dict.fromkeys(("NNodes", "NCPUS", "ReqCPUS", "AllocCPUS", "AllocNodes", "UID", "GID", "Priority"), r"\d*"),
     **dict.fromkeys(("ElapsedRaw", "Restarts"), r"\d*"),
-    **dict.fromkeys(("User", "Account", "Cluster"), r"[^|,;\n]*"),
+    **dict.fromkeys(("User", "Account", "Cluster"), r"[^\s|,;=]*"),
     "TimelimitRaw": r"\d*|UNLIMITED|Partition_Limit",
     "State": r"[A-Z_]+(?: by \d+)?\+?",
     "ExitCode": r"(?:\d+:\d+)?",
@@ -46,6 +46,8 @@ _FORMS = {
 }
 FIELDS = (*READ, *FREE, *_FORMS, "Flags", "ReqNodes", "ReqMem")
 _FORMS_READ = {name: re.compile(form) for name, form in _FORMS.items()}
+_IN_BRACKETS = re.compile(r"\[[^\[\]]*\]")
+_BEHIND_A_RESOURCE = re.compile(r"(=[^=,]*),(?=(?!billing=)[\w/:.-]+=)")
 MOST_SURPLUS = 64  # delimiters inside fields of one row
 
 
@@ -78,9 +80,9 @@ def with_commas_hidden(line: str) -> list[str]:
     line
         The line.
     """
-    hidden = re.sub(r"\[[^\[\]]*\]", lambda found: found[0].replace(",", "\x1f"), line)
-    hidden = re.sub(r"(=[^=,]*),(?=(?!billing=)[\w/:.-]+=)", "\\1\x1f", hidden)
-    return [field.replace("\x1f", ",") for field in hidden.split(",")]
+    hidden = _IN_BRACKETS.sub(lambda found: found[0].replace(",", "\x1f"), line) if "[" in line else line
+    hidden = _BEHIND_A_RESOURCE.sub(lambda found: found[1] + "\x1f", hidden)
+    return [field.replace("\x1f", ",") if "\x1f" in field else field for field in hidden.split(",")]
 
 
 def joined_again(pieces: Sequence[str], names: Sequence[str], delimiter: str) -> list[str] | None:
@@ -100,16 +102,23 @@ def joined_again(pieces: Sequence[str], names: Sequence[str], delimiter: str) ->
     A reading is a path through (field, first piece); readings may differ in fields that the dialect does not read.
     O(fields x surplus^2).
     """
-    surplus = len(pieces) - len(names)
-    if not 0 <= surplus <= MOST_SURPLUS:
+    if not 0 <= len(pieces) - len(names) <= MOST_SURPLUS:
         return None
+    lists = [name for name in names if name in _WITH_COMMAS or "TRES" in name] if delimiter == "," else []
+    found = _reading(pieces, names, delimiter, (*FREE, *lists))
+    if found is None and delimiter == ",":  # only a waiting job has several partitions
+        found = _reading(pieces, names, delimiter, (*FREE, *lists, "Partition"))
+    return found
+
+
+def _reading(pieces: Sequence[str], names: Sequence[str], delimiter: str, open_: Sequence[str]) -> list[str] | None:
+    surplus = len(pieces) - len(names)
     steps: list[dict[int, list[tuple[int, str]]]] = []  # of each field: first piece -> (first piece of the next, text)
     reached = {0}
     for k, name in enumerate(names):
-        absorbs = name in FREE or (delimiter == "," and (name in _WITH_COMMAS or "TRES" in name))
         step: dict[int, list[tuple[int, str]]] = {}
         for begin in reached:
-            ends = range(begin + 1, (k + 1 + surplus if absorbs else begin + 1) + 1)
+            ends = range(begin + 1, (k + 1 + surplus if name in open_ else begin + 1) + 1)
             texts = ((end, delimiter.join(pieces[begin:end])) for end in ends)
             step[begin] = [(end, text) for end, text in texts if is_legal(name, text)]
         steps.append(step)
@@ -119,10 +128,8 @@ def joined_again(pieces: Sequence[str], names: Sequence[str], delimiter: str) ->
     for k in reversed(range(len(names))):
         ways = {begin: [way for way in found if way[0] in leading] for begin, found in steps[k].items()}
         leading = {begin for begin, found in ways.items() if found}
-        texts = {text for found in ways.values() for _, text in found}
-        if not texts:
+        values = {text for found in ways.values() for _, text in found}
+        if not values or (len(values) > 1 and names[k] in READ):
             return None
-        fields[k] = next(iter(texts)) if len(texts) == 1 else ""
-        if len(texts) > 1 and names[k] in READ:
-            return None
+        fields[k] = values.pop() if len(values) == 1 else ""
     return fields

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from optsched.io.traces.slurm_tres import elements_of
 
@@ -22,7 +23,7 @@ Piece = tuple[float, float, int]  # start, end, GPUs
 
 
 @dataclass(slots=True)
-class Run:
+class SlurmRun:
     """One row of a job: what one component of it did from one submission to the next.
 
     ``row`` is its position among the records, ``component`` that of a heterogeneous job; seconds; ``held`` counts GPUs (or
@@ -53,10 +54,10 @@ class SlurmJob:
     """All runs of one job, in the order of their submissions."""
 
     name: str
-    runs: list[Run] = field(default_factory=list)
+    runs: list[SlurmRun] = field(default_factory=list)
 
     @property
-    def last(self) -> list[Run]:
+    def last(self) -> list[SlurmRun]:
         """The last run of each component."""
         return list({run.component: run for run in self.runs}.values())
 
@@ -66,7 +67,7 @@ class SlurmJob:
         return min(self.last, key=lambda run: run.component).state
 
     @property
-    def widest(self) -> Run:
+    def widest(self) -> SlurmRun:
         """The run that held most; the first of several."""
         return max(self.runs, key=lambda run: run.held if run.allocated else -1)
 
@@ -75,6 +76,11 @@ class SlurmJob:
         """Limit of the last run in seconds."""
         limits = [run.walltime for run in self.last]
         return None if None in limits else max(limit for limit in limits if limit is not None)
+
+    @property
+    def types(self) -> tuple[str, ...]:
+        """Types of the GPUs that it held, where the log states them."""
+        return tuple(sorted({kind for run in self.runs if run.allocated for kind in run.types}))
 
     @property
     def is_requeued_unseen(self) -> bool:
@@ -117,7 +123,7 @@ class SlurmJob:
         return max(elements_of(run.name) for run in self.runs)
 
 
-def joined(runs: Iterable[Run]) -> list[SlurmJob]:
+def joined(runs: Iterable[SlurmRun]) -> list[SlurmJob]:
     """Return the jobs, in the order of their first rows, with their runs put right.
 
     A row that repeats another, of two exports in one file, counts once. The run after a change of size begins at the
@@ -139,8 +145,8 @@ def joined(runs: Iterable[Run]) -> list[SlurmJob]:
     return list(jobs.values())
 
 
-def _once(runs: Sequence[Run]) -> list[Run]:
-    kept: dict[tuple[int, float, float | None], Run] = {}
+def _once(runs: Sequence[SlurmRun]) -> list[SlurmRun]:
+    kept: dict[tuple[int, float, float | None], SlurmRun] = {}
     for run in runs:
         key = run.component, run.submit, run.start
         if key not in kept or kept[key].end is None or run.end is not None:
@@ -149,15 +155,15 @@ def _once(runs: Sequence[Run]) -> list[Run]:
     return [run for key, run in kept.items() if run.start is not None or key[:2] not in started]
 
 
-def _put_right(runs: Sequence[Run]) -> None:
-    for before, run in zip(runs, runs[1:], strict=False):
+def _put_right(runs: Sequence[SlurmRun]) -> None:
+    for before, run in pairwise(runs):
         if before.state == "RESIZING" and before.end is not None and run.start is not None:
             run.start = max(run.start, before.end)
         if run.start is not None and before.end is not None and before.released is not None and run.start >= before.end:
             before.released = min(before.released, run.start)
 
 
-def pieces_held(runs: Sequence[Run]) -> Iterator[Piece]:
+def pieces_held(runs: Sequence[SlurmRun]) -> Iterator[Piece]:
     """Yield the pieces of a job in order: components that ran at the same time are added up.
 
     Parameters

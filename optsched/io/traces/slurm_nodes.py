@@ -51,9 +51,9 @@ def read(path: Path) -> Cluster:
 
 
 def _of_scontrol(text: str) -> Iterable[tuple[str, str]]:
-    for entry in re.split(r"^\s*(?=NodeName=)", text, flags=re.MULTILINE)[1:]:
-        gres = re.search(r"\sGres=(\S+)", entry)
-        yield re.match(r"NodeName=(\S*)", entry)[1], gres[1] if gres else ""  # type: ignore[index]
+    for entry in re.split(r"(?<!\S)NodeName=", text)[1:]:
+        name, gres = re.match(r"\S*", entry), re.search(r"\sGres=(\S+)", entry)
+        yield name[0] if name else "", gres[1] if gres else ""
 
 
 def _of_sinfo(path: Path, text: str) -> Iterable[tuple[str, str]]:
@@ -88,7 +88,7 @@ def guessed_nodes(holds: Iterable[tuple[float, float, int, str]]) -> Cluster | N
     Parameters
     ----------
     holds
-        Start and end in seconds, GPUs, and the list of nodes of every run.
+        Start and end in seconds (infinite: it still runs), GPUs, and the list of nodes of every run.
     """
     changes: dict[str, Counter[float]] = defaultdict(Counter)
     most: dict[str, int] = {}

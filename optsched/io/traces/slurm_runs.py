@@ -8,14 +8,14 @@ import polars as pl
 
 from optsched.io.traces.rows import Rows
 from optsched.io.traces.slurm_clock import on_one_clock
-from optsched.io.traces.slurm_jobs import UNALLOCATED, WAITING, Run
+from optsched.io.traces.slurm_jobs import UNALLOCATED, WAITING, SlurmRun
 from optsched.io.traces.slurm_times import limits, moments
 from optsched.io.traces.slurm_tres import gpu_types, held
 
 ID = r"^\d{1,18}(_(\d{1,18}|\[[^\]]*\]))?(\+\d{1,9})?(\..+)?$"
 
 
-def runs_of(rows: Rows, unit: str) -> list[Run]:
+def runs_of(rows: Rows, unit: str) -> list[SlurmRun]:
     """Return a run for every good row of a job; rows of steps extend them and are passed over.
 
     Parameters
@@ -59,15 +59,15 @@ def _restarts(rows: Rows) -> pl.Series:
     return _optional(rows, "Restarts").cast(pl.Int64, strict=False).fill_null(0)
 
 
-def _runs(table: pl.DataFrame) -> Iterator[Run]:
-    last: dict[str, Run] = {}
+def _runs(table: pl.DataFrame) -> Iterator[SlurmRun]:
+    last: dict[str, SlurmRun] = {}
     for k, row in enumerate(table.iter_rows(named=True)):
         if not row["good"]:
             continue
         job, _, step = row["id"].partition(".")
         if not step:
             name, _, component = job.partition("+")
-            run = last[job] = Run(
+            run = last[job] = SlurmRun(
                 k, name, int(component or 0), row["submit"], row["eligible"], row["start"], row["end"], row["state"],
                 row["held"], row["allocated"], row["end"], row["suspended"], row["restarts"], row["reason"],
                 row["walltime"], row["nodes"], gpu_types(row["tres"]),

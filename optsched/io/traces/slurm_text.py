@@ -58,7 +58,7 @@ def records(path: Path, text: str, not_utf8: Sequence[int], digest: str) -> Text
     for row, fields in split(lines[first + 1 :], names, delimiter):
         line = first + 2 + row
         if fields is None:
-            problems.append(RowProblem(line, "columns", None, f"{len(names)} fields; {_advice(names)}", DAMAGED))
+            problems.append(RowProblem(line, "columns", None, f"{len(names)} fields{_advice(names)}", DAMAGED))
         elif line in broken and any("\ufffd" in fields[k] for k in at.values()):
             problems.append(RowProblem(line, "bytes", "?", "UTF-8 text", "not UTF-8"))
         rows.append(line)
@@ -69,7 +69,7 @@ def records(path: Path, text: str, not_utf8: Sequence[int], digest: str) -> Text
 
 
 def _advice(names: Sequence[str]) -> str:
-    return "" if names[-1] == "JobName" else "put JobName last in --format, or export with --json"
+    return "" if names[-1] == "JobName" else "; put JobName last in --format, or export with --json"
 
 
 def _header(path: Path, lines: Sequence[str], first: int) -> tuple[str, list[str]]:
@@ -91,7 +91,7 @@ def _header(path: Path, lines: Sequence[str], first: int) -> tuple[str, list[str
 
 def _is_quoted(text: str, delimiter: str) -> bool:
     # sacct quotes nothing; a program that has read its output and written it again may.
-    if len(delimiter) > 1:
+    if len(delimiter) > 1 or '"' not in text:
         return False
     edge = re.escape(delimiter)
     return re.search(rf'(?:^|{edge})"[^"\n]*"(?:{edge}|$)', text, re.MULTILINE) is not None
@@ -113,43 +113,44 @@ def _quoted(lines: Sequence[str], names: Sequence[str], delimiter: str) -> Split
 
 
 def _plain(lines: Sequence[str], names: Sequence[str], delimiter: str) -> Split:
-    count, row = len(names), 0
-    free_end = names[-1] in FREE and names[0] in ("JobID", "JobIDRaw")
     header = [name.lower() for name in names]
+    free_end = names[-1] in FREE and names[0] in ("JobID", "JobIDRaw")
+    row = 0
     while row < len(lines):
-        line, begin = lines[row], row
-        row += 1
-        fields = line.split(delimiter)
-        if len(fields) == count + 1 and not fields[-1]:  # -p: a delimiter behind the last field, too
-            fields.pop()
-        if len(fields) == count and delimiter != ",":
-            if fields[0].lower() != header[0] or [field.lower() for field in fields] != header:
-                yield begin, fields
-        elif line.strip() and not (free_end and begin and len(fields) < count and not _begins(fields, names)):
-            text = line
-            while text.count(delimiter) + 1 < count and row < min(begin + MOST_LINES, len(lines)):
-                if lines[row].count(delimiter) + 1 >= count:
-                    break
-                text += "\n" + lines[row]
-                row += 1
-            fitting = _fitting(text, names, delimiter)
-            if fitting is None:
-                row = begin + 1  # the next lines may be rows
-            if fitting is None or [field.lower() for field in fitting] != header:
-                yield begin, fitting
+        begin = row
+        fields, row = _row_at(lines, begin, names, delimiter)
+        if fields is None:
+            pieces = lines[begin].split(delimiter)
+            damaged = len(pieces) >= len(names) or (len(pieces) > 1 and is_legal(names[0], pieces[0]))
+            # behind a row whose name stands last, a line that does not begin with an id is the second line of the name
+            if lines[begin].strip() and (damaged or not free_end or not begin):
+                yield begin, None
+        elif fields[0].lower() != header[0] or [field.lower() for field in fields] != header:
+            yield begin, fields
 
 
-def _begins(fields: Sequence[str], names: Sequence[str]) -> bool:
-    """Tell a damaged row from the second line of a name."""
-    return len(fields) > 1 and is_legal(names[0], fields[0])
+def _row_at(lines: Sequence[str], begin: int, names: Sequence[str], delimiter: str) -> tuple[list[str] | None, int]:
+    """Return the fields of the row that begins with a line, and the position of the line behind it."""
+    text = lines[begin]
+    for behind in range(begin + 1, begin + 1 + MOST_LINES):
+        fields = _fitting(text, names, delimiter)
+        if fields is not None:
+            return fields, behind
+        too_many = delimiter != "," and text.count(delimiter) >= len(names)
+        if too_many or behind >= len(lines) or not lines[behind].strip():
+            break
+        if _fitting(lines[behind], names, delimiter) is not None:
+            break
+        text += "\n" + lines[behind]
+    return None, begin + 1
 
 
 def _fitting(text: str, names: Sequence[str], delimiter: str) -> list[str] | None:
-    if delimiter == ",":
-        fields = with_commas_hidden(text)
-        if len(fields) == len(names) and all(map(is_legal, names, fields)):
-            return fields
-    pieces = text.split(delimiter)
-    if len(pieces) == len(names):
-        return pieces
-    return joined_again(pieces, names, delimiter)
+    comma, count = delimiter == ",", len(names)
+    fields = with_commas_hidden(text) if comma else text.split(delimiter)
+    if len(fields) == count + 1 and not fields[-1]:  # -p: a delimiter behind the last field, too
+        fields.pop()
+    if len(fields) == count and (not comma or all(map(is_legal, names, fields))):
+        return fields
+    pieces = text.split(delimiter) if comma else fields
+    return joined_again(pieces, names, delimiter) if len(pieces) >= count else None

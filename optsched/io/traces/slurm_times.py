@@ -44,9 +44,8 @@ def moments(rows: Rows, field: str) -> pl.Series:
     seconds = number
     dated = text.filter(number.is_null() & ~none).unique()
     if not dated.is_empty():
-        # the year first, with T; 28.11.26 09:00:00 is the only other form without two meanings
-        form = dated.str.replace_all(r"^(\d{4})/(\d\d?)/(\d\d?)[ T]", "$1-$2-${3}T")
-        form = form.str.replace(r"^(\d\d?)\.(\d\d?)\.(\d\d)[ T]", "$1.$2.20${3}T")
+        # 28.11.26 09:00:00 is the only form without two meanings that does not begin with the year
+        form = dated.str.replace(r"^(\d\d?)\.(\d\d?)\.(\d\d)[ T]", "$1.$2.20${3}T")
         form = form.str.replace(rf"^(\d\d?)\.(\d\d?)\.(\d{{4}})[ T]{_CLOCK}$", "$3-$2-${1}T$4")
         with_seconds = form.str.contains(r"\d:\d\d:\d\d")
         known = pl.DataFrame({"text": dated, "seconds": seconds_of_date_times(form).set(~with_seconds, None)})

@@ -153,7 +153,8 @@ def read_text_table(
         common = int(width.value_counts(sort=True, name="rows")[width.name][0])
         if common not in names:
             why = "wrong dialect? no header is expected and the number of columns is unknown"
-            legal = f"rows of {', '.join(map(str, sorted(names)))} tab-separated columns"
+            kind = {",": "comma", "\t": "tab"}.get(separator, repr(separator))
+            legal = f"rows of {', '.join(map(str, sorted(names)))} {kind}-separated columns"
             raise InputError(why, file=path, field="columns", value=common, legal=legal)
         header = list(names[common])
     absent = pl.Series([None] * fields.height, dtype=pl.String)

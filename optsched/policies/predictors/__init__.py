@@ -10,7 +10,7 @@ from optsched.simulation.predictor import Predictor
 
 # name -> maker(**parameters) -> Predictor
 PREDICTORS: Registry[Callable[..., Predictor]] = Registry(
-    "predictor", package="optsched.policies.predictors", tables=("means", "noisy", "shrinkage")
+    "predictor", package="optsched.policies.predictors", tables=("means", "noisy", "shrinkage", "limits")
 )
 
 

@@ -24,7 +24,8 @@ TEXTS = [name for name in PREDICTORS.names() if name != "forest"] + [
     "conformal/of=group-mean/level=0.5/window=2",
     "group-mean/mean=arithmetic",
 ]
-LEARNERS = [text for text in TEXTS if not getattr(predictor(text), "oracle", False)]
+HONEST = [text for text in TEXTS if not getattr(predictor(text), "oracle", False)]
+LEARNERS = [text for text in HONEST if getattr(predictor(text), "learns", True)]
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -49,7 +50,7 @@ def test_every_prediction_is_a_positive_number_and_the_same_every_time(instance:
     assert replay(instance, text).tolist() == first.tolist()
 
 
-@given(instance=workloads(), text=st.sampled_from(LEARNERS), data=st.data())
+@given(instance=workloads(), text=st.sampled_from(HONEST), data=st.data())
 def test_nothing_leaks_before_a_run_completes(instance: Instance, text: str, data: st.DataObject) -> None:
     # A job that grows from one length to another completes at the earlier of two times: up to then nobody may know.
     job = data.draw(st.integers(0, instance.n - 1))
@@ -69,7 +70,7 @@ def test_a_completed_run_is_told_and_forgotten_in_the_next(text: str) -> None:
     made = predictor(text)
     differs = replay(instance, text) != replay(changed, made)
     assert not differs[0]
-    assert differs[1]
+    assert differs[2 if text == "last-two" else 1]  # the second run of the user, too, has completed
     assert replay(instance, made).tolist() == replay(instance, text).tolist()  # begin() forgets
 
 

@@ -5,20 +5,20 @@ The one right export, from which nothing is lost::
     TZ=UTC SLURM_TIME_FORMAT=%s sacct -a -D -P -S 2026-01-01 -E now --format=JobIDRaw,JobID,State,Submit,Eligible,Start,\
     End,ElapsedRaw,Suspended,TimelimitRaw,NNodes,NCPUS,ReqTRES,AllocTRES,Partition,User,Account,NodeList,Flags,Reason,JobName
 
-Any list of fields with the first five of this table is read, with any delimiter:
+Any list of fields with JobID, State, Submit, Start, End and AllocTRES is read, with any delimiter:
 
 ======================  ==================================================================================================
 field                   becomes
 ======================  ==================================================================================================
-JobID (or JobIDRaw)     ``id``: one job for each id, element of an array (``9_4``) and heterogeneous job; steps (``9.0``) only
-                        extend the time for which a job holds its GPUs
+JobID (or JobIDRaw)     ``id``: one job for each id, element of an array (``9_4``) and heterogeneous job; steps (``9.0``)
+                        only extend the time for which a job holds its GPUs
 State                   ``status``, the first word; jobs that never ran, wait or run are left out by reason
 Submit, Eligible        ``arrival``: the first submission, or with ``--release eligible`` the moment from which the job could
                         start (after its dependencies, holds and limits), counted from the earliest
-Start, End              ``ran``, a piece for every run, until the last of its steps has ended; ``duration``: the GPU-seconds of
-                        the pieces divided by the gang
-AllocTRES               ``gpus``: ``gres/gpu``, else the sum of its types; the largest piece. ``--unit cpu|node`` counts CPUs or
-                        nodes instead. ``gpu_types`` if the GPUs of a job are of one type that the cluster given has
+Start, End              ``ran``, a piece for every run, until the last of its steps has ended; ``duration``: the GPU-seconds
+                        of the pieces divided by the gang
+AllocTRES               ``gpus``: ``gres/gpu``, else the sum of its types; the largest piece. ``--unit cpu|node`` counts CPUs
+                        or nodes instead. ``gpu_types`` if the GPUs of a job are of one type that the cluster given has
 Timelimit(Raw)          ``walltime``; none if it is a year or more, ``UNLIMITED`` or ``Partition_Limit``
 Elapsed(Raw)            only compared with End - Start - Suspended, and used where the clock went back
 Suspended               taken off ``duration`` for CPUs and nodes; a suspended job keeps its GPUs
@@ -31,8 +31,9 @@ Times are cut to the second. Tried with Slurm 22.05.8, 24.11.5 and 26.05.5.
 
 from __future__ import annotations
 
-import hashlib
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -42,11 +43,10 @@ from optsched.errors import InputError
 from optsched.io.traces import slurm_json, slurm_text
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, gpus_in_use
 from optsched.io.traces.rows import Rows
-from optsched.io.traces.slurm_jobs import SlurmJob, joined, pieces_held
+from optsched.io.traces.slurm_jobs import Piece, SlurmJob, joined, pieces_held
 from optsched.io.traces.slurm_nodes import guessed_nodes
 from optsched.io.traces.slurm_runs import runs_of
 from optsched.io.traces.text_table import TextTable, read_text
-from optsched.problem.atomic_files import LONGEST, read_bytes
 from optsched.problem.cluster import Cluster
 from optsched.problem.job_table import COLUMNS
 
@@ -57,7 +57,21 @@ NO_GPUS = (
 )
 
 
-@dialect("slurm", guesses_cluster=True, takes=("unit", "release"))
+def recognises(lines: Sequence[str]) -> bool:
+    """Return True if the first lines of a file are those of an export of ``sacct``.
+
+    Parameters
+    ----------
+    lines
+        The first lines.
+    """
+    words = set(re.findall(r"\w+", lines[0]))
+    marks = ('"allocation_nodes"', "Slurm OpenAPI DB")  # of 24.11 and later, of 22.05
+    document = lines[0].startswith("{") and any(mark in line for line in lines for mark in marks)
+    return bool({"JobID", "JobIDRaw"} & words and "State" in words) or document
+
+
+@dialect("slurm", guesses_cluster=True, takes=("unit", "release"), recognises=recognises)
 def read(request: TraceRequest) -> TraceRead:
     """Slurm's accounting: sacct -P with any fields and delimiter, or sacct --json.
 
@@ -67,21 +81,23 @@ def read(request: TraceRequest) -> TraceRead:
         The file and the options of the call.
     """
     rows = Rows(_in_order(_records(request)))
-    _require_fields(rows, request.unit)
+    _require_fields(rows, request)
     jobs = joined(runs_of(rows, request.unit))
     kept = _without_left_out(rows, jobs, request.unit)
     columns = _columns(rows, kept, request)
     _say(rows, kept)
     fields = {"arrival": "Submit", "duration": "End", "gpus": "AllocTRES", "walltime": "Timelimit"}
-    cluster = None if request.cluster or request.unit != "gpu" else _guess(rows, kept, columns)
+    cluster = None if request.cluster or request.unit != "gpu" else _guess(rows, jobs, columns)
     return finish(request, rows, columns, fields=fields, from_earliest=("arrival",), cluster=cluster)
 
 
 def _records(request: TraceRequest) -> TextTable:
-    content = read_bytes(request.path, LONGEST)
-    if content.removeprefix(b"\xef\xbb\xbf").lstrip()[:1] == b"{":
-        return slurm_json.records(request.path, content, hashlib.sha256(content).hexdigest())
-    return slurm_text.records(request.path, *read_text(request.path))
+    text, not_utf8, digest = read_text(request.path)
+    if text.lstrip()[:1] == "{":
+        if not_utf8:
+            raise InputError("not UTF-8", file=request.path, row=not_utf8[0], legal="UTF-8 text")
+        return slurm_json.records(request.path, text.encode(), digest)
+    return slurm_text.records(request.path, text, not_utf8, digest)
 
 
 def _in_order(table: TextTable) -> TextTable:
@@ -97,18 +113,20 @@ def _in_order(table: TextTable) -> TextTable:
     return TextTable(table.file, table.fields[order], table.line.gather(order), table.problems, table.sha256)
 
 
-def _require_fields(rows: Rows, unit: str) -> None:
+def _require_fields(rows: Rows, request: TraceRequest) -> None:
     missing = [name for name in NEEDED if name not in rows.columns]
     if missing:
         why = f"the export lacks {', '.join(missing)}"
         raise InputError(why, file=rows.file, field="--format", legal=slurm_text.RIGHT_EXPORT)
+    if request.release == "eligible" and "Eligible" not in rows.columns:
+        raise InputError("the export lacks Eligible", file=rows.file, field="release", legal=slurm_text.RIGHT_EXPORT)
     if "Cluster" in rows.columns:
         names = rows.text("Cluster", required=False).drop_nulls().unique().sort()
         if len(names) > 1:
             where = {"file": rows.file, "field": "Cluster", "value": ", ".join(names[:4])}
             raise InputError("jobs of several clusters", **where, legal="sacct -M CLUSTER")
     resources = [rows.text(name, required=False) for name in ("AllocTRES", "ReqTRES") if name in rows.columns]
-    if unit == "gpu" and rows.count and not any(text.str.contains("gres/gpu[=:]").any() for text in resources):
+    if request.unit == "gpu" and rows.count and not any(text.str.contains("gres/gpu[=:]").any() for text in resources):
         raise InputError("no row has gres/gpu", file=rows.file, field="AllocTRES", legal=NO_GPUS)
 
 
@@ -144,63 +162,86 @@ def _rows_of(jobs: Iterable[SlurmJob], count: int) -> pl.Series:
 
 
 def _columns(rows: Rows, jobs: list[SlurmJob], request: TraceRequest) -> dict[str, pl.Series]:
-    values: dict[str, list[Any]] = {name: [None] * rows.count for name in _TYPES}
-    has = (
-        {kind.casefold() for kind in request.cluster.gpu_types} if request.cluster and request.unit == "gpu" else set()
-    )
-    lost = 0
-    for job in jobs:
-        pieces = list(pieces_held(job.runs))
-        gang = max(size for _, _, size in pieces)
-        seconds = sum((end - start) * size for start, end, size in pieces) / gang
-        first, types = job.runs[0], frozenset().union(*(run.types for run in job.runs if run.allocated))
-        if request.unit != "gpu":
-            seconds -= sum(run.suspended * run.held for run in job.runs if run.allocated) / gang
-        typed = len(types) == 1 and next(iter(types)).casefold() in has
-        lost += bool(types and has - {"gpu"}) and not typed
-        row = {
-            "id": job.name,
-            "arrival": first.submit if request.release == "submit" or first.eligible is None else first.eligible,
-            "gpus": gang,
-            "duration": seconds,
-            "walltime": job.walltime,
-            "status": job.status,
-            "ran": [[start, end] if size == gang else [start, end, float(size)] for start, end, size in pieces],
-            "gpu_types": sorted(types) if typed else None,
-        }
-        for name, value in row.items():
-            values[name][job.widest.row] = value
-    if lost:
+    typed = request.cluster is not None and request.unit == "gpu"
+    types = {kind.casefold() for kind in request.cluster.gpu_types} if request.cluster and typed else set()
+    pieces = {job.widest.row: list(pieces_held(job.runs)) for job in jobs}
+    values = [_values(job, pieces[job.widest.row], request, types) for job in jobs]
+    lost = sum(bool(job.types) and value["gpu_types"] is None for job, value in zip(jobs, values, strict=True))
+    if lost and types - {"gpu"}:
         rows.say(f"{lost} jobs ran on GPUs of several types, or of one that the cluster lacks: they may use every type")
-    columns = {name: pl.Series(name, column, dtype=_TYPES[name]) for name, column in values.items()}
+    schema = {"row": pl.Int64(), **{name: COLUMNS[name] for name in _FIELDS}}
+    table = pl.DataFrame(values, schema=schema, infer_schema_length=None)
+    ran = _ran(pieces, {value["row"]: value["gpus"] for value in values})
+    every = pl.DataFrame({"row": range(rows.count)})
+    for part in (table, ran):
+        every = every.join(part, on="row", how="left", maintain_order="left")
+    columns = {column.name: column for column in every.drop("row")}
     labels = {"user": "User", "group": "Account"}
     columns |= {name: rows.text(field, required=False) for name, field in labels.items() if field in rows.columns}
+    if not any(value["gpu_types"] for value in values):
+        del columns["gpu_types"]
+    return columns
+
+
+def _values(job: SlurmJob, pieces: list[Piece], request: TraceRequest, types: set[str]) -> dict[str, Any]:
+    """Return the fields of a job: its duration x its gang are the GPU-seconds that it held."""
+    gang = max(size for _, _, size in pieces)
+    seconds = sum((end - start) * size for start, end, size in pieces)
+    if request.unit != "gpu":  # CPUs are free while it is suspended; GPUs are not
+        seconds -= sum(run.suspended * run.held for run in job.runs if run.allocated)
+    first = job.runs[0]
+    arrival = first.submit if request.release == "submit" or first.eligible is None else first.eligible
     return {
-        name: column for name, column in columns.items() if name != "gpu_types" or column.null_count() < len(column)
+        "row": job.widest.row,
+        "id": job.name,
+        "arrival": arrival,
+        "gpus": gang,
+        "duration": seconds / gang,
+        "walltime": job.walltime,
+        "status": job.status,
+        "gpu_types": list(job.types) if len(job.types) == 1 and job.types[0].casefold() in types else None,
     }
 
 
-_TYPES = {
-    name: COLUMNS[name] for name in ("id", "arrival", "gpus", "duration", "walltime", "status", "ran", "gpu_types")
-}
+_FIELDS = ("id", "arrival", "gpus", "duration", "walltime", "status", "gpu_types")
+
+
+def _ran(pieces: dict[int, list[Piece]], gangs: dict[int, int]) -> pl.DataFrame:
+    """Return the column ``ran`` by row; a piece that held the whole gang does not repeat it."""
+    schema = {"row": pl.Int64, "start": pl.Float64, "end": pl.Float64, "held": pl.Float64}
+    table = pl.DataFrame([(row, *piece) for row, each in pieces.items() for piece in each], schema=schema, orient="row")
+    whole = pl.col("held") == pl.col("row").replace_strict(gangs, return_dtype=pl.Float64)
+    piece = pl.when(whole).then(pl.concat_list("start", "end")).otherwise(pl.concat_list("start", "end", "held"))
+    return table.group_by("row", maintain_order=True).agg(ran=piece)
 
 
 def _say(rows: Rows, jobs: list[SlurmJob]) -> None:
     ids = rows.text("JobID" if "JobID" in rows.columns else "JobIDRaw", required=False)
     if not ids.str.contains(".", literal=True).any():
         rows.say("no steps in the export (-X): a job may hold its GPUs until its last step has ended, after End")
+    kinds = {
+        "requeued": sum(len({run.submit for run in job.runs if run.state != "RESIZING"}) > 1 for job in jobs),
+        "resized": sum(any(run.state == "RESIZING" for run in job.runs) for job in jobs),
+        "heterogeneous": sum(len(job.last) > 1 for job in jobs),
+    }
+    if any(kinds.values()):
+        rows.say(f"jobs of several rows: {', '.join(f'{count} {kind}' for kind, count in kinds.items() if count)}")
     unseen = sum(job.is_requeued_unseen for job in jobs)
     if unseen:
         rows.say(
-            f"{unseen} jobs were requeued and the export lacks -D: their lost work and their first submission are not in it, "
-            "and their waiting times are too short"
+            f"{unseen} jobs were requeued and the export lacks -D: their lost work and their first submission are not in "
+            "it, and their waiting times are too short"
         )
 
 
 def _guess(rows: Rows, jobs: list[SlurmJob], columns: dict[str, pl.Series]) -> Cluster | None:
     """Return the nodes that the log shows in use, if they hold what ran; None leaves the guess to `finish`."""
-    runs = [run for job in jobs for run in job.runs if run.allocated and run.held and run.start is not None]
-    holds = [(run.start, run.released, run.held, run.nodes) for run in runs if run.start is not None and run.released]
+    runs = [run for job in jobs for run in job.runs if run.allocated and run.held]
+    holds = [
+        (run.start, math.inf if run.released is None else run.released, run.held, run.nodes)
+        for run in runs
+        if run.start is not None
+    ]
     cluster = guessed_nodes(holds) if holds else None
     peak = gpus_in_use(pl.DataFrame([columns["gpus"], columns["ran"]]).drop_nulls())
     if cluster is None or peak is None or cluster.gpus < peak:

@@ -11,7 +11,6 @@ import numpy as np
 
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
-from optsched.policies.backfill import YEAR
 from optsched.policies.node_plan import NodePlan, places_now
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Places
@@ -21,6 +20,7 @@ from optsched.simulation.policy import Decision, Knowledge, Policy, Start, View,
 
 MINUTE = 60.0
 DAY = 86400.0
+YEAR = 365 * DAY  # Slurm plans a job without a limit as one of a year
 ALL = "all"
 
 
@@ -236,13 +236,20 @@ class Slurm(Policy):
         now, reserved = view.now, Counter[int]()
         running = [(end if end > now else now + 1.0, places) for end, places in self._until.values()]
         plan = NodePlan(now, view.free, self._size, running)
-        missed = [job for job in self._waiting if view.arrival(job) >= now]
+        missed = {job for job in self._waiting if view.arrival(job) >= now}
+        failed: dict[
+            tuple[int, bool], float
+        ] = {}  # the plan only fills up: a longer job of that kind has no place either
         self._changed = bool(missed) or any(end <= now for end, _ in self._until.values())
         for job in [job for job in self._queue(view) if job not in missed][: self.tested]:
             (suits, bits), gang, seconds = self._nodes_of(view, job), view.gpus(job), self._limit(view, job)
             full = reserved[bits] >= self._depth
+            kind = view.kind(job), full
+            if seconds >= failed.get(kind, math.inf):
+                continue
             found = plan.earliest(gang, seconds, suits, now if full else now + self.window)
             if found is None:
+                failed[kind] = seconds
                 continue
             begin, places = found
             if begin <= now:

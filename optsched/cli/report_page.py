@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ if TYPE_CHECKING:
     from optsched.report.page import PageTable
 
 PAGES = (".html",)
+SIGN = re.compile(r"^([<>])=(?= [0-9])")  # in a cell that is a number
 
 
 def check_report(file: Path | None) -> None:
@@ -57,8 +59,11 @@ def write_report(
     def words(heads: Iterable[str]) -> list[str]:
         return [head.replace("_", " ") for head in heads]
 
+    def signs(cells: Iterable[str]) -> list[str]:
+        return [SIGN.sub(lambda sign: {"<": "\u2264", ">": "\u2265"}[sign[1]], cell) for cell in cells]
+
     tables = [
-        PageTable(words(sheet.heads), [row for row, _ in sheet.rows], "", words([*sheet.texts, *sheet.tells]))
+        PageTable(words(sheet.heads), [signs(row) for row, _ in sheet.rows], "", words([*sheet.texts, *sheet.tells]))
         for sheet in parts
         if isinstance(sheet, Sheet)
     ]
