@@ -71,8 +71,8 @@ class Unified(Policy):
     preferring few nodes. **Complexity** O(n k G + n T N + m^2) an event: n active jobs with k corners each, m of them
     dealt GPUs, G GPUs, T types, N nodes; O(m^2) for every exchange; O(O N G log G) for every guest that comes, with O
     sub-batches. Rigid gangs without partners are served by compiled steps, with the same schedule
-    (`optsched.policies.unified_gangs`). **Reference** this project. Its parts: SRPT, prices of the relaxed machine, Hadar's types, Pollux's
-    numbers of GPUs.
+    (`optsched.policies.unified_gangs`). **Reference** this project. Its parts: SRPT, prices of the relaxed machine,
+    Hadar's types, Pollux's numbers of GPUs.
 
     Parameters
     ----------

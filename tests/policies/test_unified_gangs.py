@@ -1,4 +1,4 @@
-"""`unified` for rigid gangs, compiled: the schedules, knapsacks and exchanges of the readable form, bit for bit."""
+"""Compiled steps of `unified` for rigid gangs: the schedules and knapsacks of the readable form, bit for bit."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Readable(Unified):
 
 
 class Compiled(Unified):
-    """The compiled form; ``decisions`` counts the events at which the other one decided."""
+    """The compiled form; ``readable`` counts the events at which the other one decided."""
 
     readable = 0
 
@@ -80,7 +80,9 @@ def random_instance(seed: int) -> Instance:
     cluster = CLUSTERS[seed % len(CLUSTERS)]
     jobs = random_jobs(rng, 8, (), 4)
     if cluster is MEMORY:
-        fields = [{"gpu_memory": float(rng.choice([4, 12]))} if job.gpus == 1 else {} for job in jobs]
+        fields: list[dict[str, Any]] = [
+            {"gpu_memory": float(rng.choice([4, 12]))} if job.gpus == 1 else {} for job in jobs
+        ]
         jobs = [
             Job(job.id, job.arrival, job.gpus, duration=job.duration, weight=job.weight, **of)
             for job, of in zip(jobs, fields, strict=True)
