@@ -93,6 +93,9 @@ def fewest_nodes(replicas: int, free: Ints) -> Places:
     free
         Free GPUs of every node, i64[N].
     """
+    enough = np.flatnonzero(free >= replicas)
+    if enough.size:  # most often
+        return ((int(enough[free[enough].argmin()]), replicas),)
     if replicas > int(free.sum()):
         return ()
     on, free = [], free.copy()

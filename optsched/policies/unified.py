@@ -6,7 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -17,7 +17,8 @@ from optsched.policies.goodput_allocation import best_counts
 from optsched.policies.predictors import predictor
 from optsched.policies.ties import TIE, leading, leading_of
 from optsched.policies.unified_copies import Copies, OneGang
-from optsched.policies.unified_places import Widths, Wish, places
+from optsched.policies.unified_gangs import RigidGangs
+from optsched.policies.unified_places import BITS, LEAST, SHORTEST, Widths, Wish, places
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.problem.instance import Instance
@@ -25,10 +26,7 @@ from optsched.registry import Seconds
 from optsched.simulation.policy import BasePolicy, Decision, Knowledge, Policy, Start, Stop, View, class_of
 from optsched.simulation.predictor import Predictor
 
-BITS = 30  # of values in the knapsack
-LEAST = 1e-9  # of the largest weight: jobs of less weight run where GPUs are left
 FOR_TASKS = "leader-first"  # the policy for jobs with tasks
-SHORTEST = 1e-3  # of a restart: the value of GPUs assumes that they are kept for at least this long
 
 
 @POLICIES.register("unified")
@@ -72,8 +70,9 @@ class Unified(Policy):
     copies: no bound is known for such schedules. For jobs without tasks, the policy models contention only by
     preferring few nodes. **Complexity** O(n k G + n T N + m^2) an event: n active jobs with k corners each, m of them
     dealt GPUs, G GPUs, T types, N nodes; O(m^2) for every exchange; O(O N G log G) for every guest that comes, with O
-    sub-batches. **Reference** this project. Its parts: SRPT, prices of the relaxed machine, Hadar's types, Pollux's
-    numbers of GPUs.
+    sub-batches. Rigid gangs without partners are served by compiled steps, with the same schedule
+    (`optsched.policies.unified_gangs`). **Reference** this project. Its parts: SRPT, prices of the relaxed machine,
+    Hadar's types, Pollux's numbers of GPUs.
 
     Parameters
     ----------
@@ -97,6 +96,7 @@ class Unified(Policy):
     uses: tuple[str, ...] = field(default=("widths",), init=False, repr=False)
 
     name = "unified"
+    compiled: ClassVar[bool] = True  # rigid gangs by `RigidGangs`; False: by the readable form
     knowledge = Knowledge.PREDICTED
     rigid = True
 
@@ -121,6 +121,8 @@ class Unified(Policy):
         self._widths: dict[int, Widths] = {}
         self._guests = None if class_of(self).alone else Guests(view)
         self._gangs = Copies(view, self.restart) if self.fork else OneGang(view, self.resize, self.restart)
+        rigid = self.compiled and self._guests is None and not self.fork
+        self._rigid = RigidGangs(view, self.restart) if rigid else None
 
     def form(self, instance: Instance) -> BasePolicy:
         """Return the form of the policy on an instance.
@@ -155,13 +157,19 @@ class Unified(Policy):
         view
             State of the run.
         """
+        if self._rigid is not None and self._rigid.hear():
+            yield from self._rigid.decide()
+            return
+        self._rigid = None  # for the rest of the run
         for j in view.finished:
             self._widths.pop(j, None)
-        for j in view.arrived:
-            gpus, rate = self._gangs.sizes(j)
-            hull = _hull(gpus, rate)
-            self._widths[j] = Widths(gpus[hull], rate[hull], {})
-        jobs = [j for j in view.active.tolist() if self._widths[j].gpus.size]  # the others cannot run
+        active = view.active.tolist()
+        for j in active:
+            if j not in self._widths:
+                gpus, rate = self._gangs.sizes(j)
+                hull = _hull(gpus, rate)
+                self._widths[j] = Widths(gpus[hull], rate[hull], {})
+        jobs = [j for j in active if self._widths[j].gpus.size]  # the others cannot run
         if not jobs:
             return
         wishes = self._deal(view, jobs)

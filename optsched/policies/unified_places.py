@@ -23,6 +23,9 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.simulation.policy import View
 
+BITS = 30  # of values in the knapsack
+LEAST = 1e-9  # of the largest weight: jobs of less weight run where GPUs are left
+SHORTEST = 1e-3  # of a restart: the value of GPUs assumes that they are kept for at least this long
 KEEP = 1.05  # factor by which another place must be better to be worth a move
 
 
@@ -247,7 +250,8 @@ def _types(wishes: Sequence[Wish], cluster: FreeNodes) -> dict[int, int]:
     for wish in wishes:
         rate = np.array([cluster.ideal(wish, kind) for kind in range(cluster.types)])
         if (present := cluster.here(wish)) >= 0:
-            rate[present] *= KEEP * wish.kept[np.searchsorted(wish.gpus, wish.dealt)] ** 2
+            kept = wish.kept[np.searchsorted(wish.gpus, wish.dealt)]
+            rate[present] *= KEEP * (kept * kept)
         rate = leading(rate)
         open_to = np.where(stock >= wish.dealt, rate, 0.0)
         if open_to.any():
@@ -279,7 +283,7 @@ def exchange(value: Floats, gpus: Ints, kind: Ints, stock: Ints) -> None:
     stock
         GPUs left of every type, i64[T]; changed in place.
     """
-    everyone = np.arange(kind.size)
+    everyone = np.arange(kind.size if value.shape[1] > 1 else 0)
     for _ in everyone:
         now = value[everyone, kind]
         gain = value - now[:, None]

@@ -266,6 +266,15 @@ class Goodputs:
     resized
         Jobs at scaling profiles may be resized; false: all jobs are rigid.
 
+    Attributes
+    ----------
+    elastic
+        Jobs that may be resized, bool[n].
+    steady
+        Jobs with a duration, whose rate is 1 on any GPUs, bool[n].
+    by_type
+        Jobs whose rate depends on GPU types, and on whether they are on one node, at most, bool[n].
+
     Raises
     ------
     InputError
@@ -280,6 +289,10 @@ class Goodputs:
             for j in speeds.jobs.tolist() if resized and speeds.elastic else ():
                 self._of[j] = speeds.goodput(j)
         self.elastic: npt.NDArray[np.bool_] = np.array([goodput is not None for goodput in self._of], dtype=np.bool_)
+        self.steady: npt.NDArray[np.bool_] = ~instance.profiled
+        self.by_type = self.steady.copy()
+        for speeds in instance.speeds:
+            self.by_type[speeds.jobs] |= speeds.sees_types and not speeds.sees_nodes
         self._tables: dict[tuple[int, int], Floats] = {}
         self._limits: dict[tuple[int, int], Floats] = {}
         self._rigid: dict[tuple[int, Places], float] = {}
@@ -319,6 +332,8 @@ class Goodputs:
             return goodput.rate([count for _, count in sorted(on)])
         if sum(count for _, count in on) != self._instance.gpus[job]:
             return 0.0
+        if self.steady[job]:
+            return 1.0
         placed = job, tuple(on)
         if placed not in self._rigid:  # policies ask for the same places of a rigid job in every round
             nodes = np.repeat(*np.array(on, dtype=np.int64).T)

@@ -25,6 +25,7 @@ from optsched.policies.hadar_auction import Auction
 from optsched.policies.placements.heavy_edge import heavy_edge
 from optsched.policies.round_grants import Bidders
 from optsched.policies.simulate import simulate
+from optsched.policies.unified import Unified
 from optsched.problem.instance import Instance
 from optsched.problem.profile import Profile, Stage
 from optsched.simulation.policy import Knowledge, Start, View
@@ -116,6 +117,28 @@ def test_it_grows_as_the_jobs_do(benchmark: Any, load: float) -> None:
     benchmark.extra_info["exponent"] = float(np.polyfit(np.log(sizes), np.log(seconds), 1)[0])
     benchmark.extra_info["events_per_second"] = run.events / seconds[-1]
     assert run.unfinished == []
+
+
+class ReadableUnified(Unified):
+    """`unified` without its compiled steps."""
+
+    compiled = False
+
+
+@pytest.mark.bench
+@pytest.mark.benchmark(timer=time.process_time)
+@pytest.mark.parametrize(("jobs", "cluster"), [(500, "64x8"), (2_000, "64x8"), (500, "1000x8")])
+def test_compiled_steps_of_unified(benchmark: Any, jobs: int, cluster: str) -> None:
+    """The ratio is that of the readable form to the compiled one on the same instance: the aim is 50."""
+    instance = generate("philly-like", 1, jobs=jobs, cluster=cluster)
+    with without_interpreting():
+        simulate(instance.head(50), "unified")  # compiles
+        run = benchmark.pedantic(simulate, (instance, "unified"), rounds=1)
+        seconds = cpu_seconds(lambda: simulate(instance, "unified"))
+        readable = simulate(instance, ReadableUnified())
+    benchmark.extra_info["events_per_second"] = run.events / seconds
+    benchmark.extra_info["ratio"] = readable.seconds / seconds
+    assert run.value() == readable.value()
 
 
 # -- A round of Hadar with 2,048 active jobs on three GPU types, beside building and solving Gavel's LP for the same state.

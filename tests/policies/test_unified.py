@@ -81,6 +81,8 @@ def test_exchanges_end_where_none_is_better(seed: int) -> None:
 class Dealt(Unified):
     """Keeps what everybody's GPUs were worth at first."""
 
+    compiled = False
+
     def begin(self, view: View) -> None:
         super().begin(view)
         self.first: dict[str, float] = {}
@@ -157,6 +159,8 @@ def test_nobody_is_moved_for_nothing() -> None:
 
 class Watched(Unified):
     """Keeps what it expected to be left."""
+
+    compiled = False
 
     def begin(self, view: View) -> None:
         super().begin(view)
