@@ -44,8 +44,8 @@ def public() -> list[tuple[str, Callable[..., Any]]]:
 
 
 # `on_clock` puts a schedule or certificate of `Instance.relative` back on the clock of the very instance that it was made
-# from; `form` of a policy is called by the engine.
-INNER = {"on_clock", "form"}
+# from; `form` and `properties` of a policy are called by the engine.
+INNER = {"on_clock", "form", "properties"}
 
 
 def test_no_public_function_insists_on_an_instance() -> None:
