@@ -127,3 +127,16 @@ def test_code_that_has_no_file_is_compiled_and_not_kept() -> None:
     exec(compile("def twice(x):\n    return x + x\n", "<console>", "exec"), names)
     with function.without_interpreting():
         assert function.njit(names["twice"])(3) == 6
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links and times of folders are POSIX")
+def test_only_its_own_old_folders_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kept_code.numba.config, "CACHE_DIR", str(tmp_path))
+    theirs, old = tmp_path / "compiled-thesis", tmp_path / f"compiled-{'0' * 16}"
+    for folder in (theirs, old):
+        folder.mkdir()
+        os.utime(folder, (0, 0))
+    (tmp_path / f"compiled-{'1' * 16}").symlink_to(tmp_path / "nowhere")
+    assert kept_code._folder.__wrapped__("2" * 16)
+    assert theirs.is_dir()
+    assert not old.exists()

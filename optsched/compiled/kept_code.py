@@ -33,7 +33,7 @@ except ImportError:  # Windows
 _PACKAGE = Path(__file__).resolve().parents[1]
 _MARK = "optsched.compiled"
 _IMPORT = re.compile(r"^\s*from (optsched[\w.]*) import (?:\(([^)]*)\)|(.*))$", re.MULTILINE)
-_PREFIX = "compiled-"
+_PREFIX, _DIGITS = "compiled-", 16
 _FORGOTTEN = 7 * 86400.0  # seconds after which the code of an older version is removed
 _LONGEST_WAIT = 120.0  # seconds that another process may take to compile what this one waits for
 
@@ -64,7 +64,7 @@ def _stamp(path: Path) -> str:
         content = file.read_text(encoding="utf-8")
         if _MARK in content or file == path:
             h.update(f"{file.name}\n{content}".encode())
-    return h.hexdigest()[:16]
+    return h.hexdigest()[:_DIGITS]
 
 
 @cache
@@ -84,9 +84,10 @@ def _folder(stamp: str) -> str:
             print(f"optsched: {folder} is not used: what is kept there runs, and it is not {legal}", file=sys.stderr)
             continue
         os.utime(folder)  # in use: not to be forgotten
-        for old in place.glob(f"{_PREFIX}*"):
-            if old != folder and time.time() - old.stat().st_mtime > _FORGOTTEN:
-                shutil.rmtree(old, ignore_errors=True)
+        for old in place.glob(_PREFIX + "[0-9a-f]" * _DIGITS):
+            with contextlib.suppress(OSError):  # another process may have removed it
+                if old != folder and time.time() - old.stat().st_mtime > _FORGOTTEN:
+                    shutil.rmtree(old, ignore_errors=True)
         return str(folder)
     return ""
 
@@ -129,12 +130,25 @@ def clear() -> None:
 _NOTE = ".kept"
 
 
+@cache
+def _processor() -> tuple[str, ...]:
+    # Machine code of another kind of processor in a shared folder is not loaded: numba would compile instead.
+    asked = (os.environ.get("NUMBA_CPU_NAME", ""), os.environ.get("NUMBA_CPU_FEATURES", ""))
+    about = platform.machine(), platform.processor(), *asked
+    try:
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:  # not Linux
+        return about
+    said = (line for line in lines if line.startswith(("model name", "flags", "Features", "CPU part")))
+    return (*about, *dict.fromkeys(said))
+
+
 def _note_of(function: Callable[..., Any], types: tuple[Any, ...] | None) -> Path | None:
     # An empty file whose name says for what the machine code is; None for any types.
     folder = folder_of(function)
     if not folder:
         return None
-    machine = (sys.implementation.cache_tag, numba.__version__, platform.machine())
+    machine = (sys.implementation.cache_tag, numba.__version__, *_processor())
     name = f"{function.__module__}.{function.__qualname__}"
     said = hashlib.sha256(repr((name, machine, types and tuple(map(str, types)))).encode()).hexdigest()
     return Path(folder, said[:24] + _NOTE)

@@ -22,6 +22,7 @@ from optsched.simulation.reservation_plan import EVERY, new_plan
 
 YEAR = 365 * 86400.0  # seconds; Slurm plans a job without a limit as one of a year
 STATED = {"user": Knowledge.USER_LIMITS, "exact": Knowledge.CLAIRVOYANT}
+LONGEST_EXACT = 2.0**42  # seconds: up to here sums of multiples of 1/1024 s need no rounding
 FEW = 1_000  # jobs: the check of all promises takes time that grows with their square
 BELIEVED = ("next-second", "double")
 
@@ -66,6 +67,8 @@ class ReservingPolicy(Policy):
     def properties(self, instance: Instance) -> tuple[str, ...]:
         """Return what the reservations promise, if beliefs are limits that hold and GPUs are one pool.
 
+        Times must be multiples of 1/1024 s: their sums are then exact, and a tie is one to the policy and to the judge.
+
         Parameters
         ----------
         instance
@@ -75,6 +78,10 @@ class ReservingPolicy(Policy):
         exact = self.walltime == "exact" and bool(np.isinf(limit).all())
         user = self.walltime == "user" and bool((np.isfinite(limit) & (limit >= duration)).all())
         one_pool = instance.cluster.node_gpus.size == 1 and instance.unrestricted
+        times = np.concatenate([instance.relative.arrival, duration, limit[np.isfinite(limit)]])
+        ticks = 1024 * times
+        if not (ticks == np.floor(ticks)).all() or np.nansum(duration) + times.max(initial=0) > LONGEST_EXACT:
+            return ()
         if not (one_pool and (exact or user) and not instance.profiled.any()):
             return ()
         if self._depth == EVERY:

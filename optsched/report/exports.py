@@ -135,7 +135,7 @@ def save_tables(sheets: Mapping[str, pl.DataFrame], path: Path) -> None:
     """
     check_table(path)
     if suffix_of(path) != ".xlsx":
-        write_atomic(path, next(iter(sheets.values())).write_csv())
+        write_atomic(path, _without_formulas(next(iter(sheets.values()))).write_csv())
         return
     from xlsxwriter import Workbook
 
@@ -146,6 +146,13 @@ def save_tables(sheets: Mapping[str, pl.DataFrame], path: Path) -> None:
     with atomic_path(path) as temporary, Workbook(str(temporary), options) as book:
         for name, table in sheets.items():
             table.write_excel(book, name[:31], freeze_panes=(1, 0), autofit=True)
+
+
+def _without_formulas(table: pl.DataFrame) -> pl.DataFrame:
+    # A spreadsheet would evaluate a name from a log that begins as a formula; an apostrophe makes it text. Numbers stay.
+    text = pl.col(pl.String)
+    formula = text.str.contains(r"^[=+\-@\t\r]") & text.cast(pl.Float64, strict=False).is_null()
+    return table.with_columns(pl.when(formula).then(pl.lit("'") + text).otherwise(text).name.keep())
 
 
 @EXPORTS.register("jobs")

@@ -53,3 +53,11 @@ class FirstFit(OrderedPolicy):
 def test_a_run_without_a_property_that_its_policy_states_is_no_result() -> None:
     with pytest.raises(SimulationError, match=r"the schedule of first-fit lacks the property head-not-delayed: .*'c'"):
         refereed(queue(), specify(FirstFit()))
+
+
+def test_times_whose_sums_are_rounded_are_not_judged() -> None:
+    rows = ((1.4, 1, 4.8, 5.7), (2.1, 5, 3.2, 4.4), (4.4, 6, 2.8, 4.8), (5.3, 2, 1.8, 1.8), (5.9, 4, 0.9, 1.8))
+    jobs = [osd.Job(f"{k}", r, g, p, walltime=e) for k, (r, g, p, e) in enumerate(rows)]
+    tenths = osd.Instance(jobs, "1x6")
+    assert stated("conservative", tenths) == ()
+    assert refereed(tenths, specify("conservative")).schedule.finished.all()  # a tie that rounding decides

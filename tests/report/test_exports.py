@@ -124,3 +124,17 @@ def test_an_excel_file_has_a_sheet_for_the_policies_and_one_for_each(command: An
     assert sum(ends) == 205  # total completion time of fifo
     with pytest.raises(InputError, match="rows do not fit on a sheet"):
         save_tables({"x": pl.DataFrame({"a": range(MOST_ROWS + 1)})}, file)
+
+
+def test_names_that_look_like_formulas_are_text_in_a_spreadsheet(tmp_path: Path) -> None:
+    names = ["=1+1", "+1+cmd", "@x", "-2", "plain", "-", "1.5e3"]
+    save_tables({"t": pl.DataFrame({"id": names, "n": range(len(names))})}, tmp_path / "t.csv")
+    assert pl.read_csv(tmp_path / "t.csv", infer_schema=False)["id"].to_list() == [
+        "'=1+1",
+        "'+1+cmd",
+        "'@x",
+        "-2",
+        "plain",
+        "'-",
+        "1.5e3",
+    ]
