@@ -93,6 +93,9 @@ def schedule_property(
 def broken_properties(instance: Instance, schedule: Schedule, name: str) -> list[Breach]:
     """Return the violations of a property by a finished schedule, in order of time.
 
+    Times that differ by 8 units in the last place or less are one instant. A scheduler that adds times whose sums are
+    rounded (0.1 s) may decide such a tie in another way, which can look like a violation; whole seconds have no such ties.
+
     Parameters
     ----------
     instance
