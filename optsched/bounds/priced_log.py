@@ -22,12 +22,11 @@ prices and a number that the sum of all m_j is not below. The verifier computes 
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 
 import numpy as np
 
-from optsched.bounds.certificate import GANG_CLASSES, Proof, ratio_text
+from optsched.bounds.certificate import GANG_CLASSES, Proof, ratio_text, rounded_down
 from optsched.bounds.exact_dot import exact_sum
 from optsched.bounds.priced_log_search import LogJobs, LogPrices, best_log_prices
 from optsched.bounds.priced_time import SAFE, SAFE_TIME, floats, integers
@@ -102,7 +101,7 @@ def proof_of(jobs: LogJobs, prices: LogPrices) -> Proof | None:
     least = least - (SAFE * (largest + np.abs(least)) + SAFE_TIME * time)
     if not np.isfinite(least).all():
         return None
-    total = Fraction(math.floor(exact_sum(least) * 1024), 1024)
+    total = Fraction(rounded_down(exact_sum(least)))
     spent = int((np.diff(moments.astype(object)) * price.astype(object)).sum()) * jobs.total
     data = {"moments": moments.tolist(), "moment_exponent": moment_bits}
     data |= {"prices": price.tolist(), "price_exponent": price_bits, "least_together": ratio_text(total)}

@@ -16,9 +16,11 @@ from optsched.bounds.sum_costs import SumCosts
 from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Floats, Ints
 
-FIRST_CELLS, MOST_CELLS = 256, 16384  # at the start; those of more are not halved again
+FIRST_CELLS, FEW_CELLS, MOST_CELLS = 256, 1024, 16384  # at the start; more than one a job within limits are not halved
 SHORTEST = 2.0**-20  # of all time: the cells that are not halved
-MOMENT_BITS = 30  # ends of cells are multiples of the largest power of two below all time, over two to the power of this
+MOMENT_BITS = (
+    30  # ends of cells are multiples of the largest power of two below all time, over two to the power of this
+)
 FIRST_STEPS, STEPS, FEWEST_STEPS = 100, 60, 40
 EFFORT = 1_000_000_000  # cells that jobs look at in all steps: some 35 s
 MOVE, FORGETS, KEEPS, CALM = 0.05, 0.05, 0.9, 0.02  # of the ascent, as in RMSProp with momentum
@@ -31,7 +33,7 @@ class LogPrices:
     Attributes
     ----------
     moments
-        Ends of the cells in seconds, rising, f64[C + 1].
+        Ends of the cells in seconds, rising, the first no later than the first arrival, f64[C + 1].
     price
         Price in every cell, f64[C].
     """
@@ -128,7 +130,8 @@ def best_log_prices(jobs: LogJobs) -> LogPrices | None:
     while True:
         prices, seen = jobs.climb(prices, steps)
         left -= seen
-        finer = _finer(prices, crowded, span)
+        enough = prices.price.size > max(FEW_CELLS, min(jobs.gpus.size, MOST_CELLS))
+        finer = None if enough else _finer(prices, crowded, span)
         if finer is None:
             return prices if prices.price.any() and np.isfinite(prices.price).all() else None
         more = seen / steps * finer.price.size / prices.price.size  # that a step looks at there, at most
@@ -147,11 +150,11 @@ def _crowded_moments(jobs: LogJobs) -> Floats:
 
 
 def _finer(at: LogPrices, crowded: Floats, span: float) -> LogPrices | None:
-    """Return the same prices with crowded cells cut in halves; None if that is not wanted."""
+    """Return the same prices with crowded cells cut in halves; None if no cell is crowded."""
     split: Bools = (at.price > 0) | (np.diff(np.searchsorted(crowded, at.moments)) > 0)
     split = split | np.append(split[1:], False) | np.append(False, split[:-1])
     split &= np.diff(at.moments) > SHORTEST * span
-    if not split.any() or at.price.size > MOST_CELLS:
+    if not split.any():
         return None
     halves = (at.moments[:-1] + at.moments[1:])[split] / 2
     return LogPrices(np.sort(np.concatenate([at.moments, halves])), np.repeat(at.price, 1 + split))

@@ -24,7 +24,10 @@ MOST_LOOKED = 50_000_000  # cells that jobs look at: a minute or two; what the s
 
 
 class LogJob(NamedTuple):
-    """A job with ``work`` ticks to run from ``release`` on; it costs ``weight`` a tick after ``kink``, and pays for ``gang``."""
+    """A job with ``work`` ticks to run from ``release`` on.
+
+    It costs ``weight`` a tick after ``kink``, and pays ``gang`` times the price of a tick in which it runs.
+    """
 
     release: int
     work: int

@@ -12,13 +12,15 @@ from brute_force import optimum, preemptive_optimum
 from examples import studied
 
 import optsched as osd
-from bounds.cases import SUMS, built, instance_of, queue, random_gangs
+from bounds import typed_cases
+from bounds.cases import SUMS, built, instance_of, proved, queue, random_gangs
 from bounds.tampering import refused
 from optsched.bounds import Certificate, CertificateError, priced_log, priced_log_search
 from optsched.bounds.priced_log import jobs_of, proof_of
 from optsched.bounds.priced_log_search import LogPrices
 from optsched.bounds.priced_time import priced_certificate
 from optsched.evaluation.quick_bounds import least_bounded_slowdown
+from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance
 from optsched.verifier.priced_log_proof import LogCells, LogJob
 
@@ -29,7 +31,7 @@ pytestmark = pytest.mark.compiled
 @pytest.fixture(autouse=True)
 def few_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(priced_log, "FEWEST_JOBS", 1)
-    monkeypatch.setattr(priced_log_search, "MOST_CELLS", 300)
+    monkeypatch.setattr(priced_log_search, "FEW_CELLS", 300)
 
 
 def exhaustive(seed: int, count: int) -> tuple[int, int]:
@@ -49,18 +51,30 @@ def exhaustive(seed: int, count: int) -> tuple[int, int]:
     return checked, better
 
 
-@pytest.mark.parametrize(("seed", "count"), [(0, 20), studied(1, 3000)])
+@pytest.mark.parametrize(("seed", "count"), [(0, 20), studied(1, 2000)])
 def test_never_above_the_optimum(seed: int, count: int) -> None:
     checked, better = exhaustive(seed, count)
     assert checked > count / 3
     assert better > 0
 
 
+def test_never_above_a_schedule_on_gpus_of_several_types() -> None:
+    rng, checked = np.random.default_rng(1), 0
+    for k in range(24):
+        instance, objective = typed_cases.typed_instance(rng), SUMS[k % len(SUMS)]
+        certificate = built(KIND, instance, objective)
+        for _ in range(4 if certificate else 0):
+            value = typed_cases.objective_value(instance, objective, typed_cases.random_completions(instance, rng))
+            assert certificate.value <= value * (1 + 2**-30), instance.to_json()
+            checked += 1
+    assert checked > 20
+
+
 def test_any_prices_are_below_the_optimum() -> None:
     rng = np.random.default_rng(2)
     for k in range(20):
         instance, objective = random_gangs(rng), SUMS[k % len(SUMS)]
-        moments = np.cumsum(rng.integers(1, 9, 12) / 4) - 1.0
+        moments = np.cumsum(rng.integers(1, 9, 12) / 4) - 3.0
         proof = proof_of(jobs_of(instance, objective), LogPrices(moments, rng.uniform(0, 1, 11)))
         assert proof is not None
         certificate = Certificate(instance.digest, objective, "gang", KIND, *proof)
@@ -73,8 +87,13 @@ def test_the_least_of_a_job_by_all_its_ends() -> None:
     for _ in range(300):
         moments = np.cumsum(rng.integers(1, 5, 6)).tolist()
         prices = rng.integers(0, 9, 5).tolist()
-        release, work, weight, kink, gang = (int(rng.integers(*span)) for span in ((0, 12), (0, 7), (0, 4), (0, 25), (1, 4)))
-        price = [prices[np.searchsorted(moments, t, side="right") - 1] if moments[0] <= t < moments[-1] else 0 for t in range(60)]
+        release, work, weight, kink, gang = (
+            int(rng.integers(*span)) for span in ((0, 12), (0, 7), (0, 4), (0, 25), (1, 4))
+        )
+        price = [
+            prices[np.searchsorted(moments, t, side="right") - 1] if moments[0] <= t < moments[-1] else 0
+            for t in range(60)
+        ]
         ends = (
             weight * max(end - kink, 0) + gang * sum(sorted(price[release:end])[:work])
             for end in range(release + work, 60)
@@ -90,24 +109,21 @@ def test_the_same_as_prices_by_type_on_the_same_cells() -> None:
     proof = proof_of(jobs_of(instance, FLOW), LogPrices(moments, price))
     assert by_type is not None
     assert proof is not None
-    assert float(proof[0]) == pytest.approx(float(by_type.value), rel=1e-5)
+    assert float(proof[0]) == pytest.approx(float(by_type.value), abs=2e-3)
 
 
 def test_what_it_is_worth_where_jobs_wait(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    instance = osd.workloads.poisson(jobs=600, cluster="2x8", load=1.1, seed=5)
-    certificate = osd.bound(instance, FLOW, strong=True)
-    plain = osd.bound(instance, FLOW).value
-    log = built(KIND, instance, FLOW)
-    assert plain < log.value <= certificate.value
-    assert certificate.kind in (KIND, "priced-gangs")
+    instance = generate("poisson", 5, jobs=600, cluster="2x8", load=1.1, gpus="weights:1=3,2=2,8=1")
+    best = osd.simulate(instance, "srtf-gpu").value(FLOW)
+    assert osd.bound(instance, FLOW).value < proved(KIND, instance, FLOW).value <= best
     slowdown = least_bounded_slowdown(instance, strong=True)
     assert least_bounded_slowdown(instance) < slowdown <= osd.simulate(instance, "srtf").metrics["mean_bsld"]
 
 
 def test_tampered(tmp_path: Path) -> None:
     instance = queue(40)
-    certificate = built(KIND, instance, FLOW)
+    certificate = proved(KIND, instance, FLOW)
     doc = certificate.to_json()
     data = doc["data"]
     least = Fraction(data["least_together"])
@@ -138,6 +154,4 @@ def test_nothing_to_say(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("scale", [1e-8, 1.0, 1e5])
 def test_times_of_any_size(scale: float) -> None:
     instance = queue(30, scale)
-    certificate = built(KIND, instance, FLOW)
-    certificate.verify(instance)
-    assert certificate.value > 0
+    assert proved(KIND, instance, FLOW).value > 0
