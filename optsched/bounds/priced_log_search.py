@@ -16,11 +16,10 @@ from optsched.bounds.sum_costs import SumCosts
 from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Floats, Ints
 
-FIRST_CELLS, FEW_CELLS, MOST_CELLS = 256, 1024, 16384  # at the start; more than one a job within limits are not halved
+FIRST_CELLS = 256  # at the start; as soon as there is one a job, within these limits, no more are halved:
+FEW_CELLS, MOST_CELLS = 1024, 16384
 SHORTEST = 2.0**-20  # of all time: the cells that are not halved
-MOMENT_BITS = (
-    30  # ends of cells are multiples of the largest power of two below all time, over two to the power of this
-)
+MOMENT_BITS = 30  # below all time, of the ends of the first cells
 FIRST_STEPS, STEPS, FEWEST_STEPS = 100, 60, 40
 EFFORT = 1_000_000_000  # cells that jobs look at in all steps: some 35 s
 MOVE, FORGETS, KEEPS, CALM = 0.05, 0.05, 0.9, 0.02  # of the ascent, as in RMSProp with momentum
@@ -125,7 +124,8 @@ def best_log_prices(jobs: LogJobs) -> LogPrices | None:
         return None
     unit = math.ldexp(1.0, math.frexp(span)[1] - MOMENT_BITS)
     begin, length = math.floor(first / unit) * unit, math.ceil(span / FIRST_CELLS / unit) * unit
-    prices = LogPrices(begin + length * np.arange(FIRST_CELLS + 1), np.zeros(FIRST_CELLS))
+    moments: Floats = np.array([begin + length * k for k in range(FIRST_CELLS + 1)])
+    prices = LogPrices(moments, np.zeros(FIRST_CELLS))
     crowded, left, steps = _crowded_moments(jobs), EFFORT, FIRST_STEPS
     while True:
         prices, seen = jobs.climb(prices, steps)

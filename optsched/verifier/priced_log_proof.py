@@ -20,7 +20,7 @@ from .priced_cells import LARGEST
 from .refusal import DUAL, need
 
 MOST_CELLS = 1 << 15
-MOST_LOOKED = 50_000_000  # cells that jobs look at: a minute or two; what the search makes has a twentieth
+MOST_LOOKED = 50_000_000  # cells that jobs look at: a minute or two; what the search makes has a half at most
 
 
 class LogJob(NamedTuple):
