@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -22,6 +23,7 @@ from optsched.bounds.priced_time import priced_certificate
 from optsched.evaluation.quick_bounds import least_bounded_slowdown
 from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance
+from optsched.verifier.judgement import verify
 from optsched.verifier.priced_log_proof import LogCells, LogJob
 
 FLOW, KIND = "total_flow_time", "priced-log"
@@ -126,6 +128,7 @@ def test_tampered(tmp_path: Path) -> None:
     certificate = proved(KIND, instance, FLOW)
     doc = certificate.to_json()
     data = doc["data"]
+    assert verify(json.loads(json.dumps(doc)), instance.to_json()).endswith("by priced-log")
     least = Fraction(data["least_together"])
     more = f"{least.numerator + least.denominator}/{least.denominator}"
     changes = [
