@@ -108,7 +108,8 @@ def bound(
     deadline
         After it no further bound is begun, once there is one.
     strong
-        Also compute the bounds that take up to a minute (`optsched.bounds.priced_gangs`, for rigid gangs).
+        Also compute the bounds that take up to a minute, for rigid gangs (`optsched.bounds.priced_gangs` and
+        `optsched.bounds.priced_log`). The kind of the certificate says whether one of them is the largest (`is_strong`).
 
     Returns
     -------
@@ -135,6 +136,17 @@ def bound(
     schedule_class = _class_of(instance, schedule_class)
     name = objective_of(instance, objective).name
     return _best(instance.relative, name, schedule_class, deadline, strong).on_clock(instance)
+
+
+def is_strong(kind: str) -> bool:
+    """Return whether certificates of a kind are computed on request only.
+
+    Parameters
+    ----------
+    kind
+        Kind of a certificate.
+    """
+    return kind in BOUNDS and BOUNDS.get(kind).strong
 
 
 def _best(instance: Instance, name: str, schedule_class: str, deadline: Deadline, strong: bool) -> Certificate:

@@ -358,7 +358,7 @@ def _step(price, slope, i, speed, squares, move):  # type: ignore[no-untyped-def
 
 
 KIND = "priced-gangs"
-MOST_JOBS = 20_000
+MOST_JOBS = 40_000
 PRICE_BITS = 26  # of the largest price: as many as are worth their place in files
 
 

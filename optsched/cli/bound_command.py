@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from optsched.cli.options import AsJson, Objective, Reading, Source, Strong, option, output, reading_source
-from optsched.cli.output import answer
+from optsched.cli.output import answer, say_if_plain
 from optsched.problem.atomic_files import check_writable
 
 CLASSES = "gang, gang-nonpreemptive, forking, gpu-sharing, task-sharing, elastic; default: that of the instance"
@@ -58,6 +58,7 @@ def bound(
         certificate = best_bound(loaded.instance, objective, schedule_class, strong=strong)
         progress.step("verifying")
         certificate.verify(loaded.instance)
+    say_if_plain(strong, certificate.kind)
     if file is not None:
         certificate.save(file)
     answer(

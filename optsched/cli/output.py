@@ -95,6 +95,22 @@ def say(line: str) -> None:
         silence(sys.stderr)
 
 
+def say_if_plain(strong: bool, kind: str) -> None:
+    """Write a line to stderr if a stronger bound was asked for and the best one is a plain one.
+
+    Parameters
+    ----------
+    strong
+        Whether a stronger bound was asked for.
+    kind
+        Kind of the best certificate.
+    """
+    from optsched.bounds.best_bound import is_strong
+
+    if strong and not is_strong(kind):
+        say(f"--strong adds nothing: no stronger bound serves these jobs, or none is tighter than {kind}")
+
+
 def print_json(document: Any) -> None:
     """Write the JSON document of ``--json`` to stdout.
 

@@ -28,7 +28,7 @@ from optsched.cli.options import (
     policies,
     reading_source,
 )
-from optsched.cli.output import answer, others_print_to_stderr, say, show, write
+from optsched.cli.output import answer, others_print_to_stderr, say, say_if_plain, show, write
 from optsched.cli.report_page import check_report, write_report
 
 if TYPE_CHECKING:
@@ -127,6 +127,8 @@ def run(
     written, files = [] if folder is None else save_report(report, folder), outputs.save(report)
     if report.note:
         say(report.note)
+    if report.certificate is not None:
+        say_if_plain(strong, report.certificate.kind)
 
     def page(tables: list[PageTable], notes: list[str], command: str) -> str:
         from optsched.report.run_page import run_page

@@ -17,7 +17,7 @@ from optsched.cli.options import (
     option,
     reading_source,
 )
-from optsched.cli.output import answer, print_json, say
+from optsched.cli.output import answer, print_json, say, say_if_plain
 from optsched.cli.report_page import check_report, write_report
 
 if TYPE_CHECKING:
@@ -88,6 +88,8 @@ def score(
         raise typer.Exit(1) from None
     if result.report.note:
         say(result.report.note)
+    if result.report.certificate is not None:
+        say_if_plain(strong, result.report.certificate.kind)
 
     def view() -> Group:
         return score_view(result, tables, whole=by is not None)

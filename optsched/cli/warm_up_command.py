@@ -60,6 +60,7 @@ def _steps() -> Iterator[tuple[str, Callable[[], Any]]]:
         yield f"bounds, {kind}", partial(_bound, instance)
         yield f"exact methods, {kind}", partial(_solve, instance)
     yield "strong bounds", partial(_proved, kinds["durations"], "total_flow_time", "gang", strong=True)
+    yield "bounds of logs", partial(_log_prices, kinds["durations"])
     yield "predictors", partial(_attempt, partial(simulate, kinds["stage profiles"], "a-srpt:predictor=forest"))
     yield "rules with one form", lambda: list(map(Function.prepare, FUNCTIONS))
 
@@ -110,6 +111,13 @@ def _proved(instance: Any, objective: str, schedule_class: str, *, strong: bool 
     from optsched.bounds import bound
 
     bound(instance, objective, schedule_class, strong=strong).verify(instance)
+
+
+def _log_prices(instance: Any) -> None:
+    from optsched.bounds.priced_log import jobs_of
+    from optsched.bounds.priced_log_search import best_log_prices
+
+    best_log_prices(jobs_of(instance, "total_flow_time"))
 
 
 def _solve(instance: Any) -> None:

@@ -22,6 +22,8 @@ from optsched.speeds.duration import solo_times
 
 SINGLE = ("release-plus-duration", "srpt", "typed-srpt")
 TOGETHER = (*SINGLE, "split-busy-time", "typed-busy-time")
+LATE = ("srpt-due-dates", "split-busy-time", "typed-due-dates", "typed-busy-time")
+PRICED = ("priced-time", "priced-log")  # some seconds
 
 
 def quick_bound(instance: Instance, objective: str, names: tuple[str, ...] = TOGETHER) -> float | None:
@@ -73,21 +75,32 @@ def least_queued_hours(instance: Instance) -> float | None:
     return max(0.0, rounded_down((Fraction(bound) - Fraction(work)) / int(HOUR)))
 
 
-def least_bounded_slowdown(instance: Instance) -> float:
+def least_bounded_slowdown(instance: Instance, *, strong: bool = False) -> float:
     """Return a lower bound on the mean bounded slowdown in any schedule of rigid gangs; it is at least 1.
 
-    The mean of max(1, F / max(p, 10 s)) is at least the mean of F / max(p, 10 s), a flow time weighted by jobs.
+    Let b = max(p, 10 s). The mean of max(1, F / b) is at least the mean of F / b, a flow time weighted by jobs. It is 1
+    plus the mean of max(0, C - (r + b)) / b, a tardiness weighted by jobs.
 
     Parameters
     ----------
     instance
         Jobs and the cluster.
+    strong
+        Also compute prices of GPUs over time, which takes up to a minute.
     """
     if instance.n == 0:
         return 1.0
-    weights = np.nextafter(1 / np.maximum(solo_times(instance).seconds, SHORT), 0.0)  # never above the quotient
-    bound = _weighted(instance, weights)
-    return 1.0 if bound is None else max(1.0, rounded_down(Fraction(bound) / instance.n))
+    local = instance.relative
+    shortest = np.maximum(solo_times(local).seconds, SHORT)
+    weights = np.nextafter(1 / shortest, 0.0)  # never above the quotient
+    flow = _weighted(local, weights)
+    due = np.nextafter(local.arrival + shortest, np.inf)  # never below the sum
+    table = local.table.with_columns(weight=pl.Series(weights), due=pl.Series(due))
+    names = (*LATE, *PRICED) if strong else LATE
+    late = quick_bound(local.replace(jobs=table), "total_weighted_tardiness", names)
+    means = [Fraction(flow) / local.n] if flow is not None else []
+    means += [1 + Fraction(late) / local.n] if late is not None else []
+    return max([1.0, *map(rounded_down, means)])
 
 
 def _weighted(instance: Instance, weights: Floats) -> float | None:

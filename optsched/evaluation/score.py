@@ -51,10 +51,13 @@ class Score:
         The report of the schedule alone. If a log does not say when some jobs ran, its instance has only the others.
     left_out
         Ids of the jobs of the log that never ran.
+    strong
+        True to compute stronger bounds, too, which takes up to a minute.
     """
 
     report: Report
     left_out: tuple[str, ...] = ()
+    strong: bool = False
 
     def __repr__(self) -> str:
         return f"Score({self.sentence})"
@@ -105,7 +108,7 @@ class Score:
     @cached_property
     def least_slowdown(self) -> float:
         """A lower bound on the mean bounded slowdown of any schedule of rigid gangs."""
-        return least_bounded_slowdown(self.instance)
+        return least_bounded_slowdown(self.instance, strong=self.strong)
 
     @cached_property
     def sentence(self) -> str:
@@ -289,7 +292,8 @@ def _score(run: Run, objective: str | None, strong: bool, skipped_rows: int, lef
     bound = proven.bound_for(run, name)
     certificate = proven.certificate(name, run.schedule_class)
     note = proven.note(name)
-    return Score(Report(run.instance, name, (run,), certificate, (bound,), ((),), skipped_rows, note=note), left_out)
+    report = Report(run.instance, name, (run,), certificate, (bound,), ((),), skipped_rows, note=note)
+    return Score(report, left_out, strong)
 
 
 def _run_of(what: Any, instance: Source | None) -> Run:

@@ -20,6 +20,7 @@ from .lp_dual_proof import lp_dual
 from .mean_busy_time_proof import busy_time, busy_time_of_resources, busy_time_or_weights, mean_busy_time
 from .priced_deadlines_proof import priced_deadlines
 from .priced_gangs_proof import priced_gangs
+from .priced_log_proof import priced_log
 from .priced_makespan_proof import priced_makespan
 from .priced_time_proof import priced_time
 from .srpt_proof import srpt
@@ -124,7 +125,7 @@ GANGS = joined(
     RIGID,
     kinds(UNIFORM, srpt=srpt, mean_busy_time=mean_busy_time),
     kinds(LATE, srpt_due_dates=srpt),
-    kinds(SUMS, split_busy_time=busy_time, lp_dual=lp_dual, priced_gangs=priced_gangs),
+    kinds(SUMS, split_busy_time=busy_time, lp_dual=lp_dual, priced_gangs=priced_gangs, priced_log=priced_log),
     kinds(MAKESPAN, volume=volume),
     kinds(LARGEST_FLOW, first_come=first_come),
     kinds(FAIR, fair_share=fair_share),

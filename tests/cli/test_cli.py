@@ -135,6 +135,13 @@ def test_bound_saves_a_certificate(command: Any, small: Path, tmp_path: Path) ->
     assert command("verify", tmp_path / "low.json", "--instance", small, "--cluster", "1x4").code == 1
 
 
+def test_bound_says_when_nothing_stronger_is_computed(command: Any, small: Path) -> None:
+    plain = command("bound", small, "--strong", "--objective", "makespan")
+    assert plain.code == 0
+    assert "--strong adds nothing" in plain.err
+    assert "--strong" not in command("bound", small, "--objective", "makespan").err
+
+
 def test_a_known_optimum_is_used_for_its_own_class(command: Any, tmp_path: Path) -> None:
     path = tmp_path / "known.json"
     load("rigid-06-1").save(path)  # another file of a shipped instance: the same digest
