@@ -181,6 +181,7 @@ class Function(Generic[R]):
         """
         self._compile_for(arguments)
         self._ready.add(arguments)
+        self._note(self.declared[0].args if self.declared else arguments)
         code: Callable[..., Any] = self.dispatcher().get_overload(self.declared[0] if self.declared else arguments)
         return code
 
@@ -248,8 +249,11 @@ class Function(Generic[R]):
 
     def _compile(self, arguments: tuple[Any, ...]) -> None:
         self._compile_for(() if self.declared else self._types(arguments))
+        self._note(self._types(arguments))
+
+    def _note(self, forms: tuple[Any, ...]) -> None:
         _spent.loads = True
-        note_kept(self.py_func, self._types(arguments))
+        note_kept(self.py_func, forms)
 
     def _compile_for(self, forms: tuple[Any, ...]) -> None:
         for remedy in (clear, _keep_nothing, None):
