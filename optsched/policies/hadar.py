@@ -195,12 +195,14 @@ class Hadar(Policy):
     def _keep(self, j: int, plan: Plan) -> None:
         # Write down the plan of a job: neighbouring rounds with the same GPUs are one segment.
         rounds, take = plan.rounds, plan.take
-        begins = np.append(True, (np.diff(rounds) > 1) | (take[1:] != take[:-1]).any(axis=1)).nonzero()[0]
+        begins, apart = np.zeros(1, dtype=np.int64), rounds[-1] - rounds[0] >= rounds.size
+        if apart or (take.shape[1] > 1 and (take != take[0]).any()):
+            begins = np.append(True, (np.diff(rounds) > 1) | (take[1:] != take[:-1]).any(axis=1)).nonzero()[0]
         at, end, b = self._segments, self._segments + begins.size, self._books
         if end > b.first.size:
-            more = end + b.first.size
-            first, last, taken = np.resize(b.first, more), np.resize(b.last, more), np.resize(b.take, (more, take.shape[1]))
-            b = self._books = b._replace(first=first, last=last, take=taken)
+            more, count = end + b.first.size, take.shape[1]
+            rows = np.resize(b.first, more), np.resize(b.last, more), np.resize(b.take, (more, count))
+            b = self._books = b._replace(first=rows[0], last=rows[1], take=rows[2])
         b.first[at:end], b.take[at:end] = rounds[begins], take[begins]
         b.last[at:end] = rounds[np.append(begins[1:], rounds.size) - 1]
         b.at[j], b.until[j], b.buyer[b.count[BUYERS]] = at, end, j
@@ -224,9 +226,7 @@ class Hadar(Policy):
         now, length, boundary = view.now, self.round, self._clock.begins(self._clock.number)
         moment = MOMENT * length + ULPS * math.ulp(max(now, length))
         terms = np.array([boundary - now, moment, length, self.restart])
-        return int(
-            entry(survey)(self._books, active, view.left_of(active), self._clock.number, now, terms, self.fill)
-        )
+        return int(entry(survey)(self._books, active, view.left_of(active), self._clock.number, now, terms, self.fill))
 
     def _moves(self, view: View, active: Ints, sells: bool) -> Moves:
         # The moves of a round: jobs run by their plans, the others on the GPUs that are left.

@@ -9,7 +9,8 @@ holds in any case.
 **Exact argmax of U - prices**: for every x the k rounds are independent but for the last one. So for every possible last
 round f the k cheapest of the rounds up to f are best, each with its cheapest W devices of rate >= x; U falls with f, so
 that it does not matter whether f itself is among them. One pass over the rounds with a heap of the k cheapest finds them.
-Rounds from ``tail`` on are unsold and all alike, so no f beyond tail + k - 1 is better.
+Rounds from ``tail`` on are unsold and all alike, so no f beyond tail + k - 1 is better. The pass ends when the utility
+less the lowest price is no better than the best payoff so far.
 
 Devices: H resources with ``room`` devices each. On one resource the gang runs at ``alone[h]``, on several at the slowest
 ``shared[h]``. **Complexity** O(X R (H + log k)) for X speeds and R rounds.
@@ -19,6 +20,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
@@ -35,10 +37,10 @@ from optsched.registry import Seconds
 class Offers(NamedTuple):
     """Prices in the rounds from the first one that a job may use to the first one that is unsold: row ``tail``, the last.
 
-    All later rounds are like ``tail``. ``sold`` i64[tail + 1, H]; ``room`` i64[H] devices; ``scale`` i64[H] (`PriceFunction`);
-    ``range`` f64[3]: Lo, Up and ln(Up / Lo). Written on demand: ``price`` f64[tail + 1, H]; ``by_price``, resources
-    from the cheapest to the dearest, i64[tail + 1, H]; the number of these rows that are known, ``known`` i64[1]; ``cost``,
-    the least prices of a gang, f64[rounds].
+    All later rounds are like ``tail``. ``sold`` i64[tail + 1, H]; ``room`` devices and ``scale`` (`PriceFunction`), i64[H];
+    ``range`` f64[3]: Lo, Up and ln(Up / Lo). Written on demand: ``price`` f64[tail + 1, H]; ``by_price`` i64[tail + 1, H],
+    resources from the cheapest to the dearest; ``known`` i64[1], the number of these rows that are computed; ``cost``
+    f64[rounds], the least prices of a gang.
     """
 
     sold: Ints
@@ -205,9 +207,7 @@ def best_finish(
 
 
 @njit(signature=types.void(_OFFERS, _I, _F[::1], _F[::1], _F, _I[::1], _I[:, ::1]), **KERNEL)
-def round_devices(
-    o: Offers, gang: int, alone: Floats, shared: Floats, speed: float, chosen: Ints, take: Ints
-) -> None:
+def round_devices(o: Offers, gang: int, alone: Floats, shared: Floats, speed: float, chosen: Ints, take: Ints) -> None:
     """Compute the devices that are cheapest in k rounds.
 
     Parameters
@@ -271,14 +271,15 @@ class Request:
         age
             Seconds from the arrival to the completion.
         """
-        return float(utility(self.scale, self.span, age))
+        # as `utility` has it, without a call of compiled code
+        return self.scale * max(0.0, 1.0 - age / self.span) if self.span > 0.0 else self.scale / age
 
     @property
     def least(self) -> int:
         """The fewest devices of one resource that the gang may take: one if it may be on several."""
         return 1 if self.gang > 1 and np.count_nonzero(self.shared) > 1 else self.gang
 
-    @property
+    @cached_property
     def speeds(self) -> list[float]:
         """The rates that it can have, the largest first."""
         return sorted({float(x) for x in (*self.alone, *self.shared) if x > 0}, reverse=True)
@@ -356,7 +357,8 @@ class Reservations:
             return None
         rounds = min(LONGEST, tail + max(counts.values()))
         offers = self._offers(first, tail, rounds)
-        take, gang, alone, shared = np.zeros(self.capacity.size, dtype=np.int64), request.gang, request.alone, request.shared
+        gang, alone, shared = request.gang, request.alone, request.shared
+        take = np.zeros(self.capacity.size, dtype=np.int64)
         find, find_devices = entry(best_finish), entry(round_devices)
         most, speed, left, prices = 0.0, 0.0, 0.0, offers.cost[:0]
         for x, k in counts.items():
