@@ -10,7 +10,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from policies.hadar_plain import PlainHadar
 from simulation.instances import MIXED, random_instance
 
 from optsched.check.referee import check_schedule
@@ -24,6 +23,7 @@ from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.run import Run
+from policies.hadar_plain import PlainHadar
 
 
 def gangs(request: Request, speed: float, price: np.ndarray, room: np.ndarray) -> float:
