@@ -100,6 +100,20 @@ def test_what_is_on_disk_is_loaded_after_little_work(monkeypatch: pytest.MonkeyP
     assert not one.runs_compiled(whole)
 
 
+@pytest.mark.skipif(not hasattr(os, "getuid"), reason="folders of the cache are POSIX")
+def test_machine_code_that_is_called_directly_is_noted_on_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    noted = list[Any]()
+    monkeypatch.setattr(compiled, "note_kept", lambda function, forms: noted.append(forms))
+    declared, free, array = njit(signature=types.float64(types.float64[::1]))(total), njit(total), types.float64[::1]
+    values = np.ones(3)
+    assert compiled.entry(declared) is declared  # it is not worth compiling yet
+    with without_interpreting():
+        assert compiled.entry(declared)(values) == 3
+    assert compiled.entry(declared) is declared.machine_code()
+    assert free.machine_code((array,))(values) == 3
+    assert set(noted) == {(array,)}
+
+
 def test_large_arguments_and_impatience_compile_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(compiled, "PRICE", 1e9)
     large, impatient = njit(total), njit(total)

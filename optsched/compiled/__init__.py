@@ -10,6 +10,7 @@ from optsched.compiled.function import (
     NESTED as NESTED,
     Function as Function,
     Stopwatch as Stopwatch,
+    entry as entry,
     njit as njit,
     record as record,
     runs_compiled as runs_compiled,

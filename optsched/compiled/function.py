@@ -28,7 +28,7 @@ import time
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from operator import itemgetter
-from typing import Any, Generic, TypeVar, overload
+from typing import Any, Generic, TypeVar, cast, overload
 
 import numba
 import numpy as np
@@ -132,6 +132,7 @@ class Function(Generic[R]):
         self.inner = bool(options.get("no_cpython_wrapper", False))
         self._paid = 0.0  # units of work done as Python
         self._machine: Any = None
+        self._code: Callable[..., Any] | None = None  # machine code for the declared signature, once it is called
         self._ready: set[Any] = set()  # forms of arguments that Python has called it with as machine code
         self._kept: set[Any] = set()  # forms of arguments for which there is machine code on disk
         self._look = 0.0  # units of work at which to look there again
@@ -180,8 +181,20 @@ class Function(Generic[R]):
         """
         self._compile_for(arguments)
         self._ready.add(arguments)
+        self._note(self.declared[0].args if self.declared else arguments)
         code: Callable[..., Any] = self.dispatcher().get_overload(self.declared[0] if self.declared else arguments)
         return code
+
+    def entry(self) -> Callable[..., R]:
+        """Return the fastest way to call a function with a declared signature from Python.
+
+        Machine code is called with exactly the declared types; nothing checks them.
+        """
+        if self._code is None:
+            if not self.runs_compiled():
+                return self
+            self._code = self.machine_code()
+        return self._code
 
     def runs_compiled(self, *arguments: Any) -> bool:
         """Return whether the next call runs as machine code.
@@ -236,8 +249,11 @@ class Function(Generic[R]):
 
     def _compile(self, arguments: tuple[Any, ...]) -> None:
         self._compile_for(() if self.declared else self._types(arguments))
+        self._note(self._types(arguments))
+
+    def _note(self, forms: tuple[Any, ...]) -> None:
         _spent.loads = True
-        note_kept(self.py_func, self._types(arguments))
+        note_kept(self.py_func, forms)
 
     def _compile_for(self, forms: tuple[Any, ...]) -> None:
         for remedy in (clear, _keep_nothing, None):
@@ -300,7 +316,7 @@ _opening = threading.Lock()
 def _keep_nothing() -> None:
     forget()
     for each in FUNCTIONS:
-        each._machine = None
+        each._machine = each._code = None
 
 
 @contextlib.contextmanager
@@ -456,6 +472,17 @@ def runs_compiled(function: Any) -> bool:
         A function; False for one that is not a `Function` (numba is switched off).
     """
     return isinstance(function, Function) and function.runs_compiled()
+
+
+def entry(function: Any) -> Callable[..., Any]:
+    """Return the fastest way to call a function with a declared signature from Python (`Function.entry`).
+
+    Parameters
+    ----------
+    function
+        A function; one that is not a `Function` (numba is switched off) is returned itself.
+    """
+    return function.entry() if isinstance(function, Function) else cast("Callable[..., Any]", function)
 
 
 def slice_of(function: Any, events: int) -> int:

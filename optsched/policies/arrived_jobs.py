@@ -60,12 +60,13 @@ class ArrivedJobs:
     """The jobs that have arrived, in arrays over all n jobs; entries of jobs that have not arrived are zero.
 
     ``together``, ``spread`` f64[n, P] units of work a second; ``gang`` i64[n]; ``arrival``, ``scale``, ``span`` f64[n];
-    ``restart`` f64[n] seconds that it costs to resume, nan where a job does not say. ``utility`` is one of `UTILITIES`, or
-    `SHARE`; ``length`` is that of a round in seconds.
+    ``restart`` f64[n] seconds that it costs to resume, nan where a job does not say; of active jobs ``rate`` f64[n] units of
+    work a second (0: it does not run) and ``lost`` f64[n] seconds that late boundaries may have cost them.
+    ``utility`` is one of `UTILITIES`, or `SHARE`; ``length`` is that of a round in seconds.
     """
 
-    def __init__(self, view: View, pools: GpuPools, utility: str, length: float) -> None:
-        n, count = view.speeds.together.shape[0], pools.type.size
+    def __init__(self, n: int, pools: GpuPools, utility: str, length: float) -> None:
+        count = pools.type.size
         self._pools, self._utility, self._length = pools, utility, length
         self.together, self.spread = np.zeros((n, count)), np.zeros((n, count))
         self.fastest, self.work, self.arrival = np.ones(n), np.zeros(n), np.zeros(n)
@@ -73,8 +74,8 @@ class ArrivedJobs:
         self.gang: Ints = np.ones(n, dtype=np.int64)
         self.ran = np.zeros(n, dtype=bool)
         self._held: list[Where] = [()] * n  # of the active jobs, what they run on
-        self._rate = np.zeros(n)  # of the active jobs, how fast they run
-        self._lost = np.zeros(n)  # seconds that late boundaries and the rounding of the clock may have cost it
+        self.rate = np.zeros(n)  # of the active jobs, how fast they run
+        self.lost = np.zeros(n)  # seconds that late boundaries and the rounding of the clock may have cost it
 
     def meet(self, view: View, active: int) -> None:
         """Write down the jobs that arrived now.
@@ -88,12 +89,11 @@ class ArrivedJobs:
         """
         if not view.arrived:
             return
-        left = view.left
-        for j in view.arrived:
+        for j, left in zip(view.arrived, view.left_of(np.array(view.arrived, dtype=np.int64)).tolist(), strict=True):
             self.together[j], self.spread[j] = self._pools.rates(view, j)
             best = np.maximum(self.together[j], self.spread[j])
-            self.scale[j], self.span[j] = self._terms(view, j, float(left[j]), best, active)
-            self.fastest[j], self.work[j] = float(best.max()), float(left[j])
+            self.scale[j], self.span[j] = self._terms(view, j, left, best, active)
+            self.fastest[j], self.work[j] = float(best.max()), left
             self.gang[j], self.arrival[j], self.restart[j] = view.gpus(j), view.arrival(j), view.restart(j, math.nan)
 
     def _terms(self, view: View, job: int, work: float, rates: Floats, active: int) -> tuple[float, float]:
@@ -153,13 +153,13 @@ class ArrivedJobs:
         """
         decisions: list[Decision] = []
         for job in stopped:
-            self._held[job], self._rate[job] = (), 0.0
+            self._held[job], self.rate[job] = (), 0.0
             decisions.append(Stop(job))
         for job, where in started:
             pool = [self._pools.pool[node] for node, _ in where]
             rate = self.together[job, pool[0]] if len(where) == 1 else min(self.spread[job, p] for p in pool)
-            self._lost[job] += max(0.0, now - boundary) + ULPS * math.ulp(now)
-            self.ran[job], self._held[job], self._rate[job] = True, where, rate
+            self.lost[job] += max(0.0, now - boundary) + ULPS * math.ulp(now)
+            self.ran[job], self._held[job], self.rate[job] = True, where, rate
             decisions.append(Start(job, on=where))
         return decisions
 
@@ -171,7 +171,7 @@ class ArrivedJobs:
         jobs
             Numbers of the jobs, i64[m].
         """
-        return self._rate[jobs] > 0
+        return self.rate[jobs] > 0
 
     def about_to_end(self, view: View, boundary: float) -> bool:
         """Return true if a running job ends so soon after the boundary that only rounding kept it from being done.
@@ -190,8 +190,8 @@ class ArrivedJobs:
         if not running.size:
             return False
         moment = MOMENT * length + ULPS * math.ulp(max(now, length))
-        until = boundary - now + np.minimum(moment + self._lost[running], LONGEST * length)  # seconds from now
-        return bool((view.left_of(running) / self._rate[running] <= until).any())
+        until = boundary - now + np.minimum(moment + self.lost[running], LONGEST * length)  # seconds from now
+        return bool((view.left_of(running) / self.rate[running] <= until).any())
 
     def at_best(self, jobs: Ints) -> bool:
         """Return true if all of these jobs run as fast as they ever can.
@@ -201,4 +201,4 @@ class ArrivedJobs:
         jobs
             Numbers of the jobs, i64[m].
         """
-        return bool((self._rate[jobs] >= self.fastest[jobs]).all())
+        return bool((self.rate[jobs] >= self.fastest[jobs]).all())

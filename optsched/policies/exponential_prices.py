@@ -71,14 +71,31 @@ def exponential_price(low: float, log_range: float, sold: int, scale: float) -> 
     return low * math.exp(log_range * min(1.0, sold / scale))
 
 
+@njit(**NESTED)
+def price_below(low: float, high: float, log_range: float, sold: int, scale: int) -> float:
+    """Return the price of a GPU, at most ``high`` = Up.
+
+    It is exactly Up where nothing may be sold any more: rounding must not open a gap below it.
+
+    Parameters
+    ----------
+    low, high
+        Prices Lo and Up.
+    log_range
+        a = ln(Up / Lo).
+    sold
+        GPUs z that are sold.
+    scale
+        GPUs c~ that must be sold for the price to be Up.
+    """
+    return min(high, exponential_price(low, log_range, sold, float(scale))) if sold < scale else high
+
+
 @njit(**KERNEL)
 def _prices(low: float, high: float, log_range: float, scale: Ints, sold: Ints, price: Floats) -> None:
     for i in range(sold.shape[0]):
         for q in range(sold.shape[1]):
-            # exactly Up where nothing may be sold any more: rounding must not open a gap below it
-            price[i, q] = high
-            if sold[i, q] < scale[q]:
-                price[i, q] = min(high, exponential_price(low, log_range, sold[i, q], float(scale[q])))
+            price[i, q] = price_below(low, high, log_range, sold[i, q], scale[q])
 
 
 @dataclass(frozen=True, eq=False)

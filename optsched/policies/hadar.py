@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from optsched.compiled import entry, worked
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
-from optsched.policies.arrived_jobs import UTILITIES, ArrivedJobs, require_one_of
+from optsched.policies.arrived_jobs import MOMENT, ULPS, UTILITIES, ArrivedJobs, require_one_of
 from optsched.policies.exponential_prices import ABOVE
 from optsched.policies.gpu_pools import gpu_pools
-from optsched.policies.hadar_auction import Auction
+from optsched.policies.hadar_auction import CHEAPEST
+from optsched.policies.hadar_deal import (
+    AHEAD,
+    BEST,
+    BUYERS,
+    ENDING,
+    ENTRIES,
+    MOVES,
+    NAMED,
+    OPEN,
+    SAME,
+    STOPS,
+    books,
+    deal,
+    survey,
+)
 from optsched.policies.hadar_reservations import Plan, Request, Reservations
 from optsched.policies.round_clock import SHORTEST, RoundClock
-from optsched.policies.round_grants import Where
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Seconds
-from optsched.simulation.policy import Decision, Knowledge, Policy, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, Moves, Policy, View, Wake
 
 HEADROOM = 4.0  # Up at first, in units of what the first job pays at most: so that others seldom raise it
 FLOOR = 1e-3  # Lo, if not given: this part of what the first job pays for a GPU and round
@@ -108,15 +122,16 @@ class Hadar(Policy):
             The view of the new run.
         """
         self._pools = gpu_pools(view)
-        self._arrived = ArrivedJobs(view, self._pools, self.utility, self.round)
+        n, count = len(view.speeds.together), self._pools.capacity.size
+        self._arrived = ArrivedJobs(n, self._pools, self.utility, self.round)
+        self._books, self._segments = books(self._pools, self._arrived), 0
         self._reservations = Reservations(self._pools.capacity, self.round)
         self._clock = RoundClock(self.round)  # never stopped: round 0 begins at the first arrival
         self._asked = -1  # the last round whose beginning was asked to be woken at
         self._late = False  # its beginning is put off by a moment
         self._asleep = False  # no round can better anything until a job comes or goes
-        self._plans: dict[int, Plan] = {}
-        self._due: dict[int, dict[int, Ints]] = defaultdict(dict)  # round -> job -> devices of each resource
-        n, count = self._arrived.gang.size, self._pools.capacity.size
+        self._alike = np.bincount(self._pools.pool) == 1  # pools of one node
+        self._payoff, self._utility, self._end = np.zeros(n), np.zeros(n), np.full(n, np.inf)
         self._first = np.full(n, np.nan)  # the first round that a job could have bought
         self._alone, self._shared = np.zeros((2, n, count))
 
@@ -136,21 +151,21 @@ class Hadar(Policy):
         if math.isnan(clock.zero):
             clock.zero = view.now
         for j in view.finished:
-            self._release(j)
+            self._books.gone[j] = True  # maybe before its plan is done: its rounds stay sold, so that prices never fall
         number = clock.number
         if clock.begins(number) < view.now and (not self._late or clock.begins(number + 1) <= view.now):
             clock.upcoming(view.now)
-            self._forget_from(number)
         for j in view.arrived:
             self._buy(j, clock.number if view.arrival(j) <= clock.begins(clock.number) else clock.number + 1)
         if clock.due(view.now):
-            self._late = self._arrived.about_to_end(view, clock.begins(clock.number))
+            change = self._survey(view, active)
+            self._late = change == ENDING
             if self._late:
                 return  # that completion is the next event
-            number = clock.number
-            yield from self._carry_out(view, active, self._due.pop(number, {}))
+            if change != SAME:
+                yield self._moves(view, active, change == OPEN)
+            self._asleep = not self._books.count[AHEAD] and bool(self._books.count[BEST])
             clock.begin(view.now)
-            self._forget_from(number + 1)
             if self._asleep:
                 return
         if self._asked < clock.number:
@@ -173,81 +188,66 @@ class Hadar(Policy):
         if plan is None:
             return
         self._reservations.sell(plan)
-        self._plans[j] = plan
-        for k, number in enumerate(plan.rounds.tolist()):
-            self._due[number][j] = plan.take[k]
+        self._payoff[j], self._utility[j] = plan.payoff, plan.utility
+        self._end[j] = self._arrived.arrival[j] + plan.age
+        self._keep(j, plan)
+
+    def _keep(self, j: int, plan: Plan) -> None:
+        # Write down the plan of a job: neighbouring rounds with the same GPUs are one segment.
+        rounds, take = plan.rounds, plan.take
+        begins, apart = np.zeros(1, dtype=np.int64), rounds[-1] - rounds[0] >= rounds.size
+        if apart or (take.shape[1] > 1 and (take != take[0]).any()):
+            begins = np.append(True, (np.diff(rounds) > 1) | (take[1:] != take[:-1]).any(axis=1)).nonzero()[0]
+        at, end, b = self._segments, self._segments + begins.size, self._books
+        if end > b.first.size:
+            more, count = end + b.first.size, take.shape[1]
+            rows = np.resize(b.first, more), np.resize(b.last, more), np.resize(b.take, (more, count))
+            b = self._books = b._replace(first=rows[0], last=rows[1], take=rows[2])
+        b.first[at:end], b.take[at:end] = rounds[begins], take[begins]
+        b.last[at:end] = rounds[np.append(begins[1:], rounds.size) - 1]
+        b.at[j], b.until[j], b.buyer[b.count[BUYERS]] = at, end, j
+        b.count[BUYERS] += 1
+        self._segments = end
 
     def _request(self, j: int, first: int) -> Request:
         jobs, pools, gang = self._arrived, self._pools, int(self._arrived.gang[j])
         alone, shared = jobs.together[j], jobs.spread[j]
         # A plan knows no nodes: where a type has several, it counts on the slower of the two rates.
         apart = np.where(pools.largest >= gang, np.minimum(alone, shared), shared)
-        alone = alone if gang == 1 else np.where(np.bincount(pools.pool) == 1, alone, apart)
+        alone = alone if gang == 1 else np.where(self._alike, alone, apart)
         # without the rounding of late clocks
         age = max(0.0, first * self.round - (float(jobs.arrival[j]) - self._clock.zero))
         utility = float(jobs.scale[j]), float(jobs.span[j])
         restart = self.restart if math.isnan(jobs.restart[j]) else float(jobs.restart[j])
         return Request(gang, float(jobs.work[j]), age, alone, shared, *utility, restart)
 
-    def _forget_from(self, number: int) -> None:
-        # Rounds from this one on that were slept through, or that the clock is too coarse for, are gone.
-        if number < self._clock.number:
-            for past in [due for due in self._due if due < self._clock.number]:
-                del self._due[past]
+    def _survey(self, view: View, active: Ints) -> int:
+        # Read the round that begins; plans that are due are carried out.
+        now, length, boundary = view.now, self.round, self._clock.begins(self._clock.number)
+        moment = MOMENT * length + ULPS * math.ulp(max(now, length))
+        terms = np.array([boundary - now, moment, length, self.restart])
+        return int(entry(survey)(self._books, active, view.left_of(active), self._clock.number, now, terms, self.fill))
 
-    def _release(self, j: int) -> None:
-        # A job that is done, maybe before its plan is: its rounds stay sold, so that prices never fall.
-        for number in self._plans[j].rounds.tolist() if j in self._plans else ():
-            if number in self._due:
-                self._due[number].pop(j, None)
-                if not self._due[number]:
-                    del self._due[number]
-
-    def _carry_out(self, view: View, active: Ints, due: dict[int, Ints]) -> list[Decision]:
-        """Return the moves of a round: jobs run by their plans, the others on the GPUs that are left."""
-        left = set(active.tolist())
-        due = {j: take for j, take in due.items() if j in left}
-        held = {j: view.held(j) for j in view.running}
-        places = {j: held[j] for j, take in due.items() if j in held and self._is(held[j], take)}
-        kept = set(places)
-        free = self._pools.size.copy()
-        for j, take in sorted(due.items(), key=lambda entry: entry[0] not in kept):
-            places[j] = places[j] if j in kept else self._place(take, free)
-            for node, count in places[j]:
-                free[node] -= count
-        others = np.array([j for j in active.tolist() if j not in due], dtype=np.int64)
-        if others.size and free.any() and (self.fill or not due):
-            bidders = self._arrived.bidders(view, others, self.restart)
-            for grant in Auction(self.round).grants(bidders, replace(self._pools, size=free)):
-                places[int(others[grant.job])] = grant.on
-                kept |= {int(others[grant.job])} if grant.kept else set()
-        stopped = [j for j in held if j not in kept]
-        started = [(j, where) for j, where in places.items() if j not in kept]
-        decisions = self._arrived.moved(stopped, started, view.now, self._clock.begins(self._clock.number))
-        self._asleep = not self._due and len(places) == active.size and self._arrived.at_best(active)
-        return decisions
-
-    def _is(self, where: Where, take: Ints) -> bool:
-        # Does it hold what the plan says? By type any nodes will do.
-        counts = np.zeros_like(take)
-        for node, count in where:
-            counts[self._pools.pool[node]] += count
-        return bool((counts == take).all())
-
-    def _place(self, take: Ints, free: Ints) -> Where:
-        places: list[tuple[int, int]] = []
-        for p in np.flatnonzero(take).tolist():
-            nodes, need = np.flatnonzero(self._pools.pool == p), int(take[p])
-            roomy = [h for h in nodes.tolist() if free[h] >= need]
-            if roomy:
-                places.append((min(roomy, key=lambda h: (free[h], h)), need))
-                continue
-            for h in sorted(nodes.tolist(), key=lambda h: (-free[h], h)):
-                count = min(need, int(free[h]))
-                if count > 0:
-                    places.append((h, count))
-                    need -= count
-        return tuple(places)
+    def _moves(self, view: View, active: Ints, sells: bool) -> Moves:
+        # The moves of a round: jobs run by their plans, the others on the GPUs that are left.
+        b, sale, now = self._books, self._books.sale, view.now
+        if sells:
+            least, greatest, wanted = sale.low, sale.log_range, sale.log_range > 0
+            low = np.where(wanted, least / CHEAPEST, 0.0)
+            logs = np.log(np.where(wanted, greatest, 1.0)) - np.log(np.where(wanted, low, 1.0))
+            sale.low[:], sale.log_range[:] = low, np.where(wanted, logs, 0.0)
+        if b.count[ENTRIES] + b.node.size > b.jobs.held_machine.size:
+            size = 2 * b.jobs.held_machine.size
+            machine, count = np.resize(b.jobs.held_machine, size), np.resize(b.jobs.held_count, size)
+            b = self._books = b._replace(jobs=b.jobs._replace(held_machine=machine, held_count=count))
+        late = max(0.0, now - self._clock.begins(self._clock.number)) + ULPS * math.ulp(now)
+        entry(deal)(b, active, late, sells)
+        worked(deal, active.size)
+        stops, starts, entries = b.count[[STOPS, MOVES, NAMED]].tolist()
+        return Moves(
+            stop=b.stop[:stops], start=b.start[:starts], first=b.begins[: starts + 1],
+            node=b.node[:entries], count=b.gpus[:entries],
+        )  # fmt: skip
 
     def notes(self) -> dict[str, Floats]:
         """Return the dual solution and what was promised, for `optsched.guarantees.dual_solution`.
@@ -262,18 +262,14 @@ class Hadar(Policy):
             ``hadar_widest`` f64[H]; ``hadar_constants``: Lo, Up, what raising them added to the dual value, and when round
             0 began.
         """
-        n, reservations = self._arrived.gang.size, self._reservations
-        payoff, utility, end = np.zeros(n), np.zeros(n), np.full(n, np.inf)
-        for j, plan in self._plans.items():
-            payoff[j], utility[j] = plan.payoff, plan.utility
-            end[j] = self._arrived.arrival[j] + plan.age
+        reservations = self._reservations
         capacity, prices = reservations.capacity, reservations.price_of
         low, high = (0.0, 0.0) if prices is None else (prices.low, prices.high)
         widest = np.ones_like(capacity) if prices is None else prices.widest
         return {
-            "hadar_payoff": payoff,
-            "hadar_utility": utility,
-            "hadar_end": end,
+            "hadar_payoff": self._payoff,
+            "hadar_utility": self._utility,
+            "hadar_end": self._end,
             "hadar_first": self._first,
             "hadar_alone": self._alone,
             "hadar_shared": self._shared,

@@ -41,7 +41,7 @@ class Auction:
         m, deal = bidders.gang.size, Deal(bidders, pools, self.length)
         prices, payoff, density = self.price_range(bidders, pools), np.empty(m), np.empty(m)
         open_round(deal.devices, prices)
-        value_all(deal.jobs, deal.devices, prices, deal.scratch, payoff, density)
+        value_all(deal.jobs, np.arange(m), deal.devices, prices, deal.scratch, payoff, density)
         order = np.lexsort((np.arange(m), deal.jobs.gang, -leading(density)))
         serve(deal.jobs, order[payoff[order] > 0], deal.devices, prices, deal.scratch, deal.taken)
         if self.fill:

@@ -9,7 +9,8 @@ holds in any case.
 **Exact argmax of U - prices**: for every x the k rounds are independent but for the last one. So for every possible last
 round f the k cheapest of the rounds up to f are best, each with its cheapest W devices of rate >= x; U falls with f, so
 that it does not matter whether f itself is among them. One pass over the rounds with a heap of the k cheapest finds them.
-Rounds from ``tail`` on are unsold and all alike, so no f beyond tail + k - 1 is better.
+Rounds from ``tail`` on are unsold and all alike, so no f beyond tail + k - 1 is better. The pass ends when the utility
+less the lowest price is no better than the best payoff so far.
 
 Devices: H resources with ``room`` devices each. On one resource the gang runs at ``alone[h]``, on several at the slowest
 ``shared[h]``. **Complexity** O(X R (H + log k)) for X speeds and R rounds.
@@ -19,30 +20,72 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 
-from optsched.compiled import KERNEL, NESTED, njit
+from optsched.compiled import KERNEL, NESTED, entry, njit, types, worked
 from optsched.compiled.heap import pop, push
 from optsched.errors import InputError
-from optsched.policies.exponential_prices import PriceFunction
+from optsched.policies.exponential_prices import PriceFunction, price_below
 from optsched.policies.hadar_allocation import SLACK, Lots, cheapest_apart, utility
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Seconds
 
 
+class Offers(NamedTuple):
+    """Prices in the rounds from the first one that a job may use to the first one that is unsold: row ``tail``, the last.
+
+    All later rounds are like ``tail``. ``sold`` i64[tail + 1, H]; ``room`` devices and ``scale`` (`PriceFunction`), i64[H];
+    ``range`` f64[3]: Lo, Up and ln(Up / Lo). Written on demand: ``price`` f64[tail + 1, H]; ``by_price`` i64[tail + 1, H],
+    resources from the cheapest to the dearest; ``known`` i64[1], the number of these rows that are computed; ``cost``
+    f64[rounds], the least prices of a gang.
+    """
+
+    sold: Ints
+    room: Ints
+    scale: Ints
+    range: Floats
+    resource: Ints  # 0 to H - 1
+    machines: Ints  # 1 each
+    price: Floats
+    by_price: Ints
+    known: Ints
+    cost: Floats
+
+
+_I, _F = types.int64, types.float64
+_OFFERS = types.NamedTuple(
+    (_I[:, ::1], _I[::1], _I[::1], _F[::1], _I[::1], _I[::1], _F[:, ::1], _I[:, ::1], _I[::1], _F[::1]), Offers
+)
+
+
 @njit(**NESTED)
-def lots_of(rounds: Lots, i: int) -> Lots:
+def lots_of(o: Offers, i: int) -> Lots:
     """Return the resources of one round.
 
     Parameters
     ----------
-    rounds
-        The offers of R rounds: ``free``, ``price`` and ``by_price`` are [R, H].
+    o
+        The offers, with known prices.
     i
         Number of the round, from 0.
     """
-    return Lots(rounds.pool, rounds.free[i], rounds.free[i], rounds.machines, rounds.price[i], rounds.by_price[i])
+    row = min(i, o.sold.shape[0] - 1)
+    return Lots(o.resource, o.room, o.room, o.machines, o.price[row], o.by_price[row])
+
+
+@njit(**NESTED)
+def _price(o: Offers, i: int) -> None:
+    # Prices in round ``i``; equal ones by the number of the resource.
+    for h in range(o.room.size):
+        price, k = price_below(o.range[0], o.range[1], o.range[2], o.sold[i, h], o.scale[h]), h
+        while k > 0 and o.price[i, o.by_price[i, k - 1]] > price:
+            o.by_price[i, k] = o.by_price[i, k - 1]
+            k -= 1
+        o.price[i, h], o.by_price[i, k] = price, h
+    o.known[0] = i + 1
 
 
 @njit(**KERNEL)
@@ -81,90 +124,105 @@ def cheapest(gang: int, alone: Floats, shared: Floats, speed: float, lots: Lots,
     return best
 
 
-@njit(**KERNEL)
-def round_costs(gang: int, alone: Floats, shared: Floats, speed: float, rounds: Lots, take: Ints, cost: Floats) -> None:
-    """Compute the least price of a gang in every round.
+@njit(
+    signature=types.Tuple((_F, _I))(_OFFERS, _I, _F[::1], _F[::1], _F, _I, _F[::1], _F, _F[::1], _I[::1], _I), **KERNEL
+)
+def best_finish(
+    o: Offers,
+    gang: int,
+    alone: Floats,
+    shared: Floats,
+    speed: float,
+    count: int,
+    terms: Floats,
+    enough: float,
+    heap: Floats,
+    take: Ints,
+    rounds: int,
+) -> tuple[float, int]:
+    """Return the payoff of the best ``count`` rounds and the position of the last of them.
 
     Parameters
     ----------
+    o
+        The offers; prices are written.
     gang, alone, shared, speed
         As in `cheapest`.
-    rounds
-        The offers of R rounds.
+    count
+        Rounds that the job needs.
+    terms
+        f64[5]: the age at the beginning of the first round, the seconds of a round, the seconds of the last round until the
+        job ends (its restart included), and scale and span of the utility (`optsched.policies.hadar_allocation.utility`).
+    enough
+        A payoff that is not more than this does not matter.
+    heap
+        Scratch, f64[count].
     take
         Scratch, i64[H].
-    cost
-        Prices, f64[R], written.
+    rounds
+        Rounds that are looked at.
+
+    Returns
+    -------
+    tuple of float, int
+        A payoff of at most ``enough`` if there is none above it.
+
+    Notes
+    -----
+    It stops where the utility, less the lowest price for the whole job, is no better than the best so far. ``margin`` is
+    more than what rounding can change in the sum of the cheapest rounds.
     """
-    for i in range(cost.size):
-        cost[i] = cheapest(gang, alone, shared, speed, lots_of(rounds, i), take)
+    tail = o.sold.shape[0] - 1
+    best, last, size, total, dearest = -np.inf, -1, 0, 0.0, 0.0
+    for i in range(rounds):
+        if i >= o.known[0] and i <= tail:
+            _price(o, i)
+        if i <= tail:
+            o.cost[i] = cheapest(gang, alone, shared, speed, lots_of(o, i), take)
+        else:
+            o.cost[i] = o.cost[tail]
+        cost = o.cost[i]
+        if size == count:
+            worth = utility(terms[3], terms[4], (terms[0] + terms[1] * i) + terms[2])
+            margin = ROUNDING * (rounds + gang) * count * dearest
+            if worth - count * (gang * o.range[0]) + margin <= max(best, enough):
+                break
+        if cost == np.inf:
+            continue
+        dearest = max(dearest, cost)
+        if size < count:
+            total += cost
+        elif -cost > heap[0]:  # the dearest of the cheapest so far is on top, as minus its cost
+            total += cost + heap[0]
+            pop(heap, 0, size)
+            size -= 1
+        else:
+            continue  # not later for nothing
+        size = push(heap, 0, size, -cost)
+        if size == count:
+            value = utility(terms[3], terms[4], (terms[0] + terms[1] * i) + terms[2]) - total
+            if value > best:
+                best, last = value, i
+    return best, last
 
 
-@njit(**KERNEL)
-def round_devices(
-    gang: int, alone: Floats, shared: Floats, speed: float, rounds: Lots, chosen: Ints, take: Ints
-) -> None:
+@njit(signature=types.void(_OFFERS, _I, _F[::1], _F[::1], _F, _I[::1], _I[:, ::1]), **KERNEL)
+def round_devices(o: Offers, gang: int, alone: Floats, shared: Floats, speed: float, chosen: Ints, take: Ints) -> None:
     """Compute the devices that are cheapest in k rounds.
 
     Parameters
     ----------
+    o
+        The offers, with known prices.
     gang, alone, shared, speed
         As in `cheapest`.
-    rounds
-        The offers of R rounds.
     chosen
         Numbers of the rounds, i64[k].
     take
         Devices of every resource, i64[k, H], written.
     """
     for k in range(chosen.size):
-        cheapest(gang, alone, shared, speed, lots_of(rounds, chosen[k]), take[k])
-
-
-@njit(**KERNEL)
-def best_finish(
-    cost: Floats, count: int, start: Floats, rest: float, scale: float, span: float, heap: Floats
-) -> tuple[float, int]:
-    """Return the payoff of the best ``count`` rounds and the position of the last of them.
-
-    Parameters
-    ----------
-    cost
-        Price of every round, f64[R]; infinite where the gang does not fit.
-    count
-        Rounds that the job needs.
-    start
-        Ages in seconds at which the rounds begin, f64[R].
-    rest
-        Seconds of the last round until the job ends, its restart included.
-    scale, span
-        Terms of the utility (`optsched.policies.hadar_allocation.utility`).
-    heap
-        Scratch, f64[count].
-
-    Returns
-    -------
-    tuple of float, int
-        -inf and -1 if there are fewer than ``count`` rounds.
-    """
-    best, last, size, total = -np.inf, -1, 0, 0.0
-    for i in range(cost.size):
-        if cost[i] == np.inf:
-            continue
-        if size < count:
-            total += cost[i]
-        elif -cost[i] > heap[0]:  # the dearest of the cheapest so far is on top, as minus its cost
-            total += cost[i] + heap[0]
-            pop(heap, 0, size)
-            size -= 1
-        else:
-            continue  # not later for nothing
-        size = push(heap, 0, size, -cost[i])
-        if size == count:
-            value = utility(scale, span, start[i] + rest) - total
-            if value > best:
-                best, last = value, i
-    return best, last
+        cheapest(gang, alone, shared, speed, lots_of(o, chosen[k]), take[k])
 
 
 def rounds_needed(work: float, speed: float, seconds: float) -> float:
@@ -182,6 +240,8 @@ def rounds_needed(work: float, speed: float, seconds: float) -> float:
     return max(1.0, float(np.ceil(work / (speed * seconds) - SLACK)))
 
 
+ROUNDING = 1e-14  # relative, of a sum of two terms a round: some ulps
+ROUNDS = 16  # of `best_finish`, that are as much work as an event
 MOST_ROUNDS = 20_000_000  # rounds x resources whose sales are kept
 LONGEST = 20_000  # rounds that a plan may look ahead: longer jobs make no plan
 
@@ -211,14 +271,15 @@ class Request:
         age
             Seconds from the arrival to the completion.
         """
-        return float(utility(self.scale, self.span, age))
+        # as `utility` has it, without a call of compiled code
+        return self.scale * max(0.0, 1.0 - age / self.span) if self.span > 0.0 else self.scale / age
 
     @property
     def least(self) -> int:
         """The fewest devices of one resource that the gang may take: one if it may be on several."""
         return 1 if self.gang > 1 and np.count_nonzero(self.shared) > 1 else self.gang
 
-    @property
+    @cached_property
     def speeds(self) -> list[float]:
         """The rates that it can have, the largest first."""
         return sorted({float(x) for x in (*self.alone, *self.shared) if x > 0}, reverse=True)
@@ -272,8 +333,8 @@ class Reservations:
             self.price_of = PriceFunction(min(low, high / math.e), high, self.capacity, widest)
             return
         old = self.price_of
-        new = replace(old, high=max(old.high, high), widest=np.maximum(old.widest, widest))
-        if new.high > old.high or (new.widest > old.widest).any():
+        if high > old.high or (widest > old.widest).any():
+            new = replace(old, high=max(old.high, high), widest=np.maximum(old.widest, widest))
             rise = new(self.sold[: self.used]) - old(self.sold[: self.used])
             self.jumps += math.fsum((rise * self.capacity).ravel().tolist())
             self.price_of = new
@@ -295,43 +356,51 @@ class Reservations:
         if not counts:
             return None
         rounds = min(LONGEST, tail + max(counts.values()))
-        offers = self._offers(first, rounds)
-        start = request.age + self.length * np.arange(rounds)
-        cost, take = np.empty(rounds), np.zeros(self.capacity.size, dtype=np.int64)
+        offers = self._offers(first, tail, rounds)
         gang, alone, shared = request.gang, request.alone, request.shared
-        most, speed, left, prices = 0.0, 0.0, 0.0, cost[:0]
+        take = np.zeros(self.capacity.size, dtype=np.int64)
+        find, find_devices = entry(best_finish), entry(round_devices)
+        most, speed, left, prices = 0.0, 0.0, 0.0, offers.cost[:0]
         for x, k in counts.items():
-            end = min(rounds, tail + k)
-            round_costs(gang, alone, shared, x, offers, take, cost[:end])
-            rest = request.restart + request.work / x - (k - 1) * seconds
-            payoff, last = best_finish(cost[:end], k, start[:end], rest, request.scale, request.span, np.empty(k))
+            rest, end = request.restart + request.work / x - (k - 1) * seconds, min(rounds, tail + k)
+            terms = np.array([request.age, self.length, rest, request.scale, request.span])
+            payoff, last = find(offers, gang, alone, shared, x, k, terms, most, np.empty(k), take, end)
+            worked(best_finish, end // ROUNDS)
             if payoff > most:
-                most, speed, left, prices = payoff, x, rest, cost[: last + 1].copy()
+                most, speed, left, prices = payoff, x, rest, offers.cost[: last + 1].copy()
         if not prices.size:
             return None
-        chosen = np.sort(np.argsort(prices, kind="stable")[: counts[speed]])
-        devices = np.zeros((chosen.size, self.capacity.size), dtype=np.int64)
-        round_devices(gang, alone, shared, speed, offers, chosen, devices)
+        count = counts[speed]
+        chosen = np.arange(count) if count == prices.size else np.sort(np.argsort(prices, kind="stable")[:count])
+        devices = np.zeros((count, self.capacity.size), dtype=np.int64)
+        find_devices(offers, gang, alone, shared, speed, chosen, devices)
         age = request.age + self.length * float(chosen[-1]) + left
         worth = request.worth(age)
         return Plan(first + chosen, devices, speed, age, worth, worth - math.fsum(prices[chosen].tolist()))
 
-    def _offers(self, first: int, rounds: int) -> Lots:
+    def _offers(self, first: int, tail: int, rounds: int) -> Offers:
         assert self.price_of is not None
+        count, price_of = self.capacity.size, self.price_of
         if first + rounds > self.sold.shape[0]:
-            if (first + rounds) * self.capacity.size > MOST_ROUNDS:
-                legal = (
-                    f"longer rounds: at most {MOST_ROUNDS // self.capacity.size} of them up to the end of the last plan"
-                )
+            if (first + rounds) * count > MOST_ROUNDS:
+                legal = f"longer rounds: at most {MOST_ROUNDS // count} of them up to the end of the last plan"
                 raise InputError(f"{first + rounds} rounds are too many to plan", field="hadar: round", legal=legal)
-            more = np.zeros((max(first + rounds, 2 * self.sold.shape[0]), self.capacity.size), dtype=np.int64)
+            more = np.zeros((max(first + rounds, 2 * self.sold.shape[0]), count), dtype=np.int64)
             more[: self.sold.shape[0]] = self.sold
             self.sold = more
-        sold, resources = self.sold[first : first + rounds], np.arange(self.capacity.size)
-        prices = self.price_of(sold)
-        orders = np.argsort(prices, axis=1, kind="stable").astype(np.int64)
-        room = np.tile(self.capacity, (rounds, 1))  # prices alone keep what is sold within the capacity
-        return Lots(resources, room, room, np.ones_like(resources), prices, orders)
+        rows = min(tail + 1, rounds)
+        return Offers(
+            sold=self.sold[first : first + rows],
+            room=self.capacity,  # prices alone keep what is sold within the capacity
+            scale=price_of.scale,
+            range=np.array([price_of.low, price_of.high, price_of.log_range]),
+            resource=np.arange(count),
+            machines=np.ones(count, dtype=np.int64),
+            price=np.empty((rows, count)),
+            by_price=np.empty((rows, count), dtype=np.int64),
+            known=np.zeros(1, dtype=np.int64),
+            cost=np.empty(rounds),
+        )
 
     def alone(self, request: Request) -> tuple[float, int]:
         """Return the greatest utility of any plan of a job and the rounds of its fastest plan: those in an empty cluster.

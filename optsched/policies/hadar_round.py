@@ -17,13 +17,17 @@ from optsched.problem.arrays import Bools, Floats, Ints
 
 
 class RoundJobs(NamedTuple):
-    """The m active jobs: ``gang`` i64[m], rates f64[m, P], ``terms`` f64[m, 6] (`hadar_allocation`), held GPUs (CSR)."""
+    """m jobs: ``gang`` i64[m], rates f64[m, P], ``terms`` f64[m, 6] (`hadar_allocation`), and the GPUs that they hold.
+
+    Job j holds the entries ``held_first[j]`` <= e < ``held_last[j]``.
+    """
 
     gang: Ints
     together: Floats
     spread: Floats
     terms: Floats
-    held_first: Ints  # i64[m + 1]
+    held_first: Ints
+    held_last: Ints
     held_machine: Ints
     held_count: Ints
 
@@ -177,7 +181,7 @@ def _best(
     value, rate, several = find_allocation(
         gang, jobs.together[j], jobs.spread[j], terms, d.lots, whole, need, scratch.lots[1]
     )
-    first, last = jobs.held_first[j], jobs.held_first[j + 1]
+    first, last = jobs.held_first[j], jobs.held_last[j]
     if last > first:
         held_rate, cost, free = np.inf, 0.0, True
         for e in range(first, last):
@@ -201,14 +205,22 @@ def _best(
 
 @njit(**KERNEL)
 def value_all(
-    jobs: RoundJobs, d: FreeDevices, price_range: PriceRange, scratch: Scratch, payoff: Floats, density: Floats
+    jobs: RoundJobs,
+    who: Ints,
+    d: FreeDevices,
+    price_range: PriceRange,
+    scratch: Scratch,
+    payoff: Floats,
+    density: Floats,
 ) -> None:
     """Compute the payoff of every job alone at the prices of ``d``, and that payoff for a GPU and round.
 
     Parameters
     ----------
     jobs
-        The m active jobs.
+        Jobs.
+    who
+        Positions of the jobs that are valued, i64[k].
     d
         Free GPUs.
     price_range
@@ -220,7 +232,7 @@ def value_all(
     density
         Payoffs for a GPU and round that the job pays for, f64[m], written.
     """
-    for j in range(jobs.gang.size):
+    for j in who:
         value, rate, _ = _best(jobs, j, d, price_range, scratch, np.bool_(False))
         payoff[j] = density[j] = -np.inf
         if rate != NONE:
@@ -265,7 +277,7 @@ def serve(
     for j in order:
         if left == 0:
             break
-        for e in range(jobs.held_first[j], jobs.held_first[j + 1]):
+        for e in range(jobs.held_first[j], jobs.held_last[j]):
             d.claimed[jobs.held_machine[e]] -= jobs.held_count[e]
         if jobs.gang[j] > left:
             continue

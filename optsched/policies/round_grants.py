@@ -63,7 +63,7 @@ class Deal:
             return np.zeros(shape, dtype=np.int64)
 
         lots = Lots(np.arange(count), zeros(count), zeros(count), zeros(count), np.zeros(count), zeros(count))
-        self.jobs = RoundJobs(b.gang, b.together, b.spread, terms, first, machine, amount)
+        self.jobs = RoundJobs(b.gang, b.together, b.spread, terms, first[:-1], first[1:], machine, amount)
         self.devices = FreeDevices(pools.pool, pools.size.copy(), zeros(nodes), lots, zeros(count))
         self.scratch = Scratch(zeros(2, count), zeros(nodes))
         self.taken = Taken(zeros(2), zeros(served), zeros(served), zeros(served + 1), zeros(gpus), zeros(gpus))
@@ -99,7 +99,7 @@ class Deal:
         waits[taken.job[: taken.size[0]]] = False
         rest = order[waits[order]]
         if rest.size and devices.free.any():
-            theirs = np.repeat(waits, np.diff(jobs.held_first))
+            theirs = np.repeat(waits, jobs.held_last - jobs.held_first)
             devices.claimed[:] = 0
             np.add.at(devices.claimed, jobs.held_machine[theirs], jobs.held_count[theirs])
             self.give(rest)

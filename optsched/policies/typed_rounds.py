@@ -73,7 +73,7 @@ class TypedRounds(Policy):
         """
         self._pools, self._clock = gpu_pools(view), RoundClock(self.round)
         self._asleep = False  # no round can better anything until a job comes or goes
-        self._arrived = ArrivedJobs(view, self._pools, self.measured_by, self.round)
+        self._arrived = ArrivedJobs(len(view.speeds.together), self._pools, self.measured_by, self.round)
 
     def decide(self, view: View) -> list[Decision]:
         """Deal all GPUs at the beginning of a round, and those that are free within one.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 import numpy as np
@@ -489,6 +489,7 @@ class JobLists:
         self._rank: list[int] = []
         self._waiting: list[int] = []  # ranks, ascending
         self._running: list[int] = []
+        self._active: Ints | None = None  # once a policy has asked for them; stops and starts do not change them
 
     @property
     def waiting(self) -> list[int]:
@@ -505,11 +506,10 @@ class JobLists:
     @property
     def active(self) -> Ints:
         """Jobs that wait or run, i64[]."""
-        if not self.known:
+        if self._active is None:
             status = self._status[self._order]
-            active: Ints = self._order[(status == WAITING) | (status == RUNNING)]
-            return active.astype(np.int64)
-        return np.array([self._jobs[rank] for rank in sorted(self._waiting + self._running)], dtype=np.int64)
+            self._active = self._order[(status == WAITING) | (status == RUNNING)].astype(np.int64)
+        return self._active.copy()
 
     def _begin(self) -> None:
         if not self.known and self._order.size:
@@ -520,7 +520,7 @@ class JobLists:
             self._running = np.flatnonzero(status == RUNNING).tolist()
             self.known = True
 
-    def refresh(self, arrived: Iterable[int], finished: Iterable[int]) -> None:
+    def refresh(self, arrived: Sequence[int], finished: Iterable[int]) -> None:
         """Add jobs that have arrived, and remove jobs that have finished.
 
         Parameters
@@ -530,6 +530,11 @@ class JobLists:
         finished
             Jobs that have finished since the last call.
         """
+        if self._active is not None:
+            for job in finished:
+                self._active = self._active[self._active != job]
+            if arrived:
+                self._active = np.append(self._active, np.array(arrived, dtype=np.int64))
         if self.known:
             self._waiting.extend(self._rank[job] for job in arrived)
             for job in finished:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -12,13 +13,17 @@ import pytest
 from simulation.instances import MIXED, random_instance
 
 from optsched.check.referee import check_schedule
+from optsched.compiled import without_interpreting
 from optsched.errors import InputError
+from optsched.io.traces.generate import generate
 from optsched.policies.exponential_prices import PriceFunction
+from optsched.policies.hadar import Hadar
 from optsched.policies.hadar_reservations import Request, Reservations
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.run import Run
+from policies.hadar_plain import PlainHadar
 
 
 def gangs(request: Request, speed: float, price: np.ndarray, room: np.ndarray) -> float:
@@ -169,6 +174,45 @@ def instances() -> list[Instance]:
 def promises(run: Run) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     notes = run.notes
     return np.asarray(notes["hadar_end"]), np.asarray(notes["hadar_sold"]), np.asarray(notes["hadar_capacity"])
+
+
+def fingerprint(run: Run) -> list[Any]:
+    s = run.schedule
+    arrays = (s.job, s.start, s.end, s.work, s.gpu_offset, s.gpu_node, s.gpu_index, *run.notes.values())
+    return [run.events, *run.notes, *(np.asarray(array).tobytes() for array in arrays)]
+
+
+def several(count: int) -> Iterator[tuple[Instance, dict[str, Any]]]:
+    """Instances of all kinds, and parameters."""
+    rng = np.random.default_rng(count)
+    for seed in range(count):
+        made = [random_instance(seed, ("2x4", "4x2", MIXED)[seed % 3], 16), mixed_speeds(seed)]
+        made += [generate("philly-like", seed, jobs=25, cluster="4x8")] if seed % 4 == 0 else []
+        for instance in made:
+            round_ = float(rng.choice([1.0, 3.0, 7.0])) if instance.arrival.max() < 1e3 else 7200.0
+            yield (
+                instance,
+                {
+                    "round": round_,
+                    "restart": round_ * float(rng.choice([0.0, 0.1])),
+                    "utility": str(rng.choice(["throughput", "slowdown", "jct", "deadline", "fairness"])),
+                    "fill": bool(rng.random() < 0.7),
+                },
+            )
+
+
+def test_every_decision_is_that_of_the_plain_form() -> None:
+    for instance, settings in several(6):
+        run, plain = simulate(instance, Hadar(**settings)), simulate(instance, PlainHadar(**settings))
+        assert fingerprint(run) == fingerprint(plain), (instance.name, settings)
+
+
+@pytest.mark.compiled
+def test_compiled_and_interpreted_schedules_are_the_same() -> None:
+    for instance, settings in several(6):
+        interpreted = fingerprint(simulate(instance, Hadar(**settings)))
+        with without_interpreting():
+            assert fingerprint(simulate(instance, Hadar(**settings))) == interpreted
 
 
 @pytest.mark.parametrize("spec", SPECS)
