@@ -214,13 +214,28 @@ class Function(Generic[R]):
             return True
         if _spent.impatient or self._paid >= PRICE or _elements(arguments) > LARGE:
             return True
-        return self._paid >= (LOAD if _spent.loads else FIRST_LOAD) and self._is_kept(arguments)
-
-    def _is_kept(self, arguments: tuple[Any, ...]) -> bool:
-        # If there is none, another process may have compiled it by the time that twice the work is done.
         form = () if self.declared else tuple(map(_form, arguments))
+        return self._is_loaded(form, self._types(arguments) if arguments or self.declared else None)
+
+    def runs_compiled_for(self, arguments: tuple[Any, ...]) -> bool:
+        """Return whether it is time to call `machine_code` for these argument types.
+
+        Parameters
+        ----------
+        arguments
+            Types of the arguments.
+        """
+        if not self.interpreted or arguments in self._ready or _spent.impatient or self._paid >= PRICE:
+            return True
+        return self._is_loaded(arguments, arguments)
+
+    def _is_loaded(self, form: Any, types: tuple[Any, ...] | None) -> bool:
+        # Has it done enough work to load what is on disk? If there is none, another process may have compiled it by the
+        # time that twice the work is done.
+        if self._paid < (LOAD if _spent.loads else FIRST_LOAD):
+            return False
         if form not in self._kept and self._paid >= self._look:
-            if is_kept(self.py_func, self._types(arguments) if arguments or self.declared else None):
+            if is_kept(self.py_func, types):
                 self._kept.add(form)
             else:
                 self._look = 2 * self._paid

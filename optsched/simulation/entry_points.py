@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from optsched.compiled import KERNEL, NESTED, njit, runs_compiled, types
+from optsched.compiled import KERNEL, NESTED, Function, njit, runs_compiled, types
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.kernel import apply_events, may_go_on, next_time, start, start_part, stop, work_left
 from optsched.simulation.next_event import end_of_instant
@@ -199,11 +199,19 @@ def _entry(function: Any, context: int | None = None) -> Callable[..., Any]:
     code = _CODE.get((function, context))
     if code is not None:
         return code
-    return _machine_code(function, context) if runs_compiled(function) else cast("Callable[..., Any]", function)
+    if context is None:
+        ready = runs_compiled(function)
+    else:
+        ready = isinstance(function, Function) and function.runs_compiled_for(_types(function, context))
+    return _machine_code(function, context) if ready else cast("Callable[..., Any]", function)
+
+
+def _types(function: Any, context: int) -> tuple[Any, ...]:
+    return STATE_TYPE, CONTEXT_TYPES[context], *_ARGUMENTS[function]
 
 
 def _machine_code(function: Any, context: int | None = None) -> Callable[..., Any]:
-    arguments = () if context is None else (STATE_TYPE, CONTEXT_TYPES[context], *_ARGUMENTS[function])
+    arguments = () if context is None else _types(function, context)
     return _CODE.setdefault((function, context), function.machine_code(arguments))
 
 
