@@ -164,7 +164,7 @@ class Hadar(Policy):
                 return  # that completion is the next event
             if change != SAME:
                 yield self._moves(view, active, change == OPEN)
-            self._asleep = not self._books.count[AHEAD] and bool(self._books.count[BEST])
+            self._asleep = not self._books.counts[AHEAD] and bool(self._books.counts[BEST])
             clock.begin(view.now)
             if self._asleep:
                 return
@@ -205,8 +205,8 @@ class Hadar(Policy):
             b = self._books = b._replace(first=rows[0], last=rows[1], take=rows[2])
         b.first[at:end], b.take[at:end] = rounds[begins], take[begins]
         b.last[at:end] = rounds[np.append(begins[1:], rounds.size) - 1]
-        b.at[j], b.until[j], b.buyer[b.count[BUYERS]] = at, end, j
-        b.count[BUYERS] += 1
+        b.at[j], b.until[j], b.buyer[b.counts[BUYERS]] = at, end, j
+        b.counts[BUYERS] += 1
         self._segments = end
 
     def _request(self, j: int, first: int) -> Request:
@@ -236,14 +236,14 @@ class Hadar(Policy):
             low = np.where(wanted, least / CHEAPEST, 0.0)
             logs = np.log(np.where(wanted, greatest, 1.0)) - np.log(np.where(wanted, low, 1.0))
             sale.low[:], sale.log_range[:] = low, np.where(wanted, logs, 0.0)
-        if b.count[ENTRIES] + b.node.size > b.jobs.held_machine.size:
+        if b.counts[ENTRIES] + b.node.size > b.jobs.held_machine.size:
             size = 2 * b.jobs.held_machine.size
             machine, count = np.resize(b.jobs.held_machine, size), np.resize(b.jobs.held_count, size)
             b = self._books = b._replace(jobs=b.jobs._replace(held_machine=machine, held_count=count))
         late = max(0.0, now - self._clock.begins(self._clock.number)) + ULPS * math.ulp(now)
         entry(deal)(b, active, late, sells)
         worked(deal, active.size)
-        stops, starts, entries = b.count[[STOPS, MOVES, NAMED]].tolist()
+        stops, starts, entries = b.counts[[STOPS, MOVES, NAMED]].tolist()
         return Moves(
             stop=b.stop[:stops], start=b.start[:starts], first=b.begins[: starts + 1],
             node=b.node[:entries], count=b.gpus[:entries],

@@ -30,11 +30,11 @@ from optsched.problem.arrays import Bools, Floats, Ints
 
 OTHER, KEEPS, STARTS, GRANTED = range(4)  # parts that a job plays in a round
 ENDING, SAME, MOVED, OPEN = range(4)  # results of a survey
-BUYERS, ENTRIES, OTHERS, DUE, NEW, STOPS, MOVES, NAMED, AHEAD, BEST = range(10)  # of ``count``
+BUYERS, ENTRIES, OTHERS, DUE, NEW, STOPS, MOVES, NAMED, AHEAD, BEST = range(10)  # of ``counts``
 
 
 class Books(NamedTuple):
-    """Everything that `hadar` keeps of n jobs, P pools and H nodes; ``count`` i64[10] has the counters above.
+    """Everything that `hadar` keeps of n jobs, P pools and H nodes; ``counts`` i64[10] has the counters above.
 
     ``rate`` (0: does not run), ``fastest`` units of work a second, ``lost`` seconds, ``arrival`` f64[n]; ``scale``, ``span``
     of the utility; ``restart`` seconds of a job that has run. ``at`` <= s < ``until``: the segments of its plan that are
@@ -44,7 +44,7 @@ class Books(NamedTuple):
     ``start`` move; start k is on the entries ``begins[k]`` to ``begins[k + 1]`` of ``node`` and ``gpus``.
     """
 
-    count: Ints
+    counts: Ints
     jobs: RoundJobs
     rate: Floats
     fastest: Floats
@@ -103,7 +103,7 @@ def books(pools: GpuPools, arrived: ArrivedJobs) -> Books:
     lots = Lots(np.arange(count), ints(count), ints(count), ints(count), np.zeros(count), ints(count))
     at, until, buyer, part, who, spare = ints(6, n)
     return Books(
-        count=ints(10), jobs=jobs, rate=arrived.rate, fastest=arrived.fastest, lost=arrived.lost, arrival=arrived.arrival,
+        counts=ints(10), jobs=jobs, rate=arrived.rate, fastest=arrived.fastest, lost=arrived.lost, arrival=arrived.arrival,
         scale=arrived.scale, span=arrived.span, restart=arrived.restart, ran=arrived.ran, gone=np.zeros(n, dtype=bool),
         at=at, until=until, buyer=buyer, first=ints(64), last=ints(64), take=ints(64, count), size=pools.size.copy(),
         seen=ints(n) - 1, part=part, who=who, spare=spare, payoff=np.zeros(n),
@@ -136,17 +136,17 @@ def _holds(b: Books, j: int, take: Ints) -> bool:
 
 @njit(**NESTED)
 def _name(b: Books, h: int, count: int) -> None:
-    e = b.count[NAMED]
+    e = b.counts[NAMED]
     b.node[e], b.gpus[e] = h, count
-    b.count[NAMED] = e + 1
+    b.counts[NAMED] = e + 1
 
 
 @njit(**NESTED)
 def _start(b: Books, j: int) -> None:
     # The job starts on the GPUs that have been named since the last start.
-    b.start[b.count[MOVES]] = j
-    b.count[MOVES] += 1
-    b.begins[b.count[MOVES]] = b.count[NAMED]
+    b.start[b.counts[MOVES]] = j
+    b.counts[MOVES] += 1
+    b.begins[b.counts[MOVES]] = b.counts[NAMED]
 
 
 @njit(**NESTED)
@@ -187,7 +187,7 @@ def _ends(b: Books, active: Ints, left: Floats, wait: float, moment: float, leng
 def _find_due(b: Books, number: int) -> None:
     # Plans that are due are carried out: first those of jobs that hold their GPUs. Others are put into ``spare``.
     buyers, new, ahead = 0, 0, False
-    for i in range(b.count[BUYERS]):
+    for i in range(b.counts[BUYERS]):
         j = b.buyer[i]
         while b.at[j] < b.until[j] and b.last[b.at[j]] < number:
             b.at[j] += 1
@@ -197,7 +197,7 @@ def _find_due(b: Books, number: int) -> None:
         buyers += 1
         ahead = ahead or b.last[b.until[j] - 1] > number
         if b.seen[j] == number and b.first[b.at[j]] <= number:
-            b.count[DUE] += 1
+            b.counts[DUE] += 1
             if b.rate[j] > 0.0 and _holds(b, j, b.take[b.at[j]]):
                 b.part[j] = KEEPS
                 for e in range(b.jobs.held_first[j], b.jobs.held_last[j]):
@@ -206,7 +206,7 @@ def _find_due(b: Books, number: int) -> None:
                 b.part[j] = STARTS
                 b.spare[new] = j
                 new += 1
-    b.count[BUYERS], b.count[AHEAD], b.count[NEW] = buyers, ahead, new
+    b.counts[BUYERS], b.counts[AHEAD], b.counts[NEW] = buyers, ahead, new
 
 
 @njit(**NESTED)
@@ -226,7 +226,7 @@ def _range(b: Books) -> None:
     least[:], greatest[:], capacity[:] = np.inf, 0.0, 0
     for h in range(b.size.size):
         capacity[b.devices.pool[h]] += b.devices.free[h]
-    for k in range(b.count[OTHERS]):
+    for k in range(b.counts[OTHERS]):
         j = b.who[k]
         terms, gang = b.jobs.terms[j], b.jobs.gang[j]
         widest = max(widest, gang)
@@ -290,12 +290,12 @@ def survey(b: Books, active: Ints, left: Floats, number: int, now: float, terms:
         return ENDING
     for h in range(b.size.size):
         b.devices.free[h] = b.size[h]
-    b.count[OTHERS:AHEAD] = 0
+    b.counts[OTHERS:AHEAD] = 0
     for j in active:
         b.seen[j], b.part[j] = number, OTHER
     _find_due(b, number)
-    same, others = b.count[NEW] == 0, 0
-    for k in range(b.count[NEW]):
+    same, others = b.counts[NEW] == 0, 0
+    for k in range(b.counts[NEW]):
         _place(b, b.spare[k], b.take[b.at[b.spare[k]]])
     for i in range(active.size):
         j = active[i]
@@ -305,10 +305,10 @@ def survey(b: Books, active: Ints, left: Floats, number: int, now: float, terms:
             one = b.sale.low.size == 1 and b.jobs.held_last[j] - b.jobs.held_first[j] == 1
             same = same and one and b.rate[j] >= b.fastest[j]
             _bid(b, j, left[i], now, terms[2], terms[3])
-    b.count[OTHERS] = others
-    sells = others > 0 and b.devices.free.sum() > 0 and (fill or b.count[DUE] == 0)
+    b.counts[OTHERS] = others
+    sells = others > 0 and b.devices.free.sum() > 0 and (fill or b.counts[DUE] == 0)
     if same and (sells or others == 0):
-        b.count[BEST] = _at_best(b, active)
+        b.counts[BEST] = _at_best(b, active)
         return SAME
     if sells:
         _range(b)
@@ -352,7 +352,7 @@ def _claim(b: Books, who: Ints) -> None:
 @njit(**NESTED)
 def _sell(b: Books) -> None:
     # The auction: jobs buy by payoff, then the others get what is left.
-    n, taken = b.count[OTHERS], b.taken
+    n, taken = b.counts[OTHERS], b.taken
     who = b.who[:n]
     _claim(b, who)
     open_round(b.devices, b.sale)
@@ -397,7 +397,7 @@ def _granted(b: Books) -> None:
 @njit(**NESTED)
 def _note(b: Books, k: int, late: float) -> None:
     # Start number ``k`` of the round: what the job holds from now on, and its rate there.
-    j, e = b.start[k], b.count[ENTRIES]
+    j, e = b.start[k], b.counts[ENTRIES]
     first, last = b.begins[k], b.begins[k + 1]
     rate = b.jobs.together[j, b.devices.pool[b.node[first]]]
     if last - first > 1:
@@ -408,7 +408,7 @@ def _note(b: Books, k: int, late: float) -> None:
     for i in range(first, last):
         b.jobs.held_machine[e], b.jobs.held_count[e] = b.node[i], b.gpus[i]
         e += 1
-    b.jobs.held_last[j] = b.count[ENTRIES] = e
+    b.jobs.held_last[j] = b.counts[ENTRIES] = e
     b.lost[j] += late
     b.ran[j], b.rate[j] = True, rate
 
@@ -434,9 +434,9 @@ def deal(b: Books, active: Ints, late: float, sells: bool) -> None:
         _granted(b)
     for j in active:
         if b.rate[j] > 0.0 and b.part[j] != KEEPS:
-            b.stop[b.count[STOPS]] = j
-            b.count[STOPS] += 1
+            b.stop[b.counts[STOPS]] = j
+            b.counts[STOPS] += 1
             b.rate[j], b.jobs.held_last[j] = 0.0, b.jobs.held_first[j]
-    for k in range(b.count[MOVES]):
+    for k in range(b.counts[MOVES]):
         _note(b, k, late)
-    b.count[BEST] = _at_best(b, active)
+    b.counts[BEST] = _at_best(b, active)
