@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from optsched.report.page import PageTable
 
 ADDED = "those that suit the log, and these"
-CHANGES = "gpus=+10%, gpus=-1 node or cluster=SPEC, may be given several times; default: 10 % more and fewer GPUs"
+CHANGES = (
+    "gpus=+10%, gpus=-1 node or cluster=SPEC, may be given several times; default: 10 % or one node more and fewer"
+)
 PLACES = "placements of all policies that name none; default: count, and consolidated where gangs can be spread"
 
 
@@ -93,7 +95,6 @@ def advise(
     reading.look(source)
     from optsched.cli.advise_table import advice_view, captions
     from optsched.evaluation.advice.advice import advise as advised
-    from optsched.evaluation.advice.what_if import DEFAULT
     from optsched.policies.simulate import specify
     from optsched.progress import bars
 
@@ -108,7 +109,7 @@ def advise(
             policy or (),
             objective,
             placements=placement or (),
-            what_if=what_if or DEFAULT,
+            what_if=what_if or None,
             restart=seconds or 0.0,
             only=only,
             draws=draws,

@@ -12,6 +12,9 @@ from optsched.cli.wording import counted, duration, instance_line
 from optsched.errors import printable
 from optsched.evaluation.advice.advice import Advice
 from optsched.evaluation.advice.savings import FEWEST, Saving
+from optsched.evaluation.advice.sentences import at_most
+from optsched.evaluation.advice.what_if import WhatIf
+from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.report import queued_hours
 from optsched.io.traces.dialect import reading_notes
 from optsched.report.classes import report_marks
@@ -127,9 +130,9 @@ def _what_ifs(advice: Advice) -> Sheet:
     )
     for entry in advice.what_ifs:
         cluster = entry.change.cluster
-        change = (
-            entry.change.text if not entry.misfits else f"{entry.change.text}, without {counted(entry.misfits, 'job')}"
-        )
+        change = entry.change.label
+        if entry.misfits:
+            change += f", {entry.run.instance.n:,} of {advice.instance.n:,} jobs"
         sheet.add(
             change,
             cluster.spec,
@@ -161,9 +164,9 @@ def _notes(advice: Advice) -> list[str]:
     notes = [instance_line(instance, advice.report.skipped_rows), *notes_of(instance)]
     notes += map(printable, reading_notes(instance))
     notes += bound_notes(advice.report, report_marks(advice.report))
-    most = ""
-    if advice.base.line.avoidable_queueing is not None:
-        most = f"; at most {number(advice.base.line.avoidable_queueing, 4, 'up')} of them can be avoided"
+    most, line = "", advice.base.line
+    if line.avoidable_queueing is not None:
+        most = f"; at most {at_most(line.avoidable_queueing, queued_hours(line.run))} of them can be avoided"
     notes.append(f"{QUEUED}: GPU-hours in which gangs waited or restarted; {AVOIDED}: difference from {base}{most}")
     if advice.weeks < FEWEST:
         weeks = counted(advice.weeks, "week")
@@ -192,11 +195,20 @@ def _notes(advice: Advice) -> list[str]:
             f"left out, with the same times as under another placement: {', '.join(map(printable, advice.same))}"
         )
     if advice.what_ifs:
-        notes.append(f"change: the cluster with {advice.what_ifs[0].run.policy}; the number of nodes is rounded")
+        rounded = "; shares are rounded to whole nodes, on a single node to whole GPUs"
+        shares = any("%" in entry.change.text for entry in advice.what_ifs)
+        notes.append(f"change: the cluster with {advice.what_ifs[0].run.policy}{rounded * shares}")
+        notes += (_misfit_note(entry, base) for entry in advice.what_ifs if entry.misfits)
     if advice.left_out:
         notes.append(f"without {counted(len(advice.left_out), 'job')} that never ran")
     notes += _logged_notes(advice)
     return notes
+
+
+def _misfit_note(entry: WhatIf, base: str) -> str:
+    queued = f"queued {number(entry.queued_before)} GPU-h {base if base == AS_LOGGED else f'under {base}'}"
+    jobs = f"{entry.change.label}: without {counted(entry.misfits, 'job')} too large for that cluster"
+    return f"{jobs}; {AVOIDED} compares the other {entry.run.instance.n:,}, which {queued}"
 
 
 def _logged_notes(advice: Advice) -> list[str]:

@@ -8,8 +8,8 @@ from dataclasses import replace
 from optsched.evaluation.advice.advice import Advice
 from optsched.evaluation.advice.advice_row import AdviceRow
 from optsched.evaluation.advice.candidates import KNOWN
+from optsched.evaluation.advice.sentences import at_most, spelled
 from optsched.evaluation.report import queued_hours
-from optsched.evaluation.score import in_words
 from optsched.plot.time_axis import in_unit
 from optsched.report.optimality_sentence import DEFINED
 from optsched.report.page import PageFacts, PageLines, PageSection, PageTable, page
@@ -70,7 +70,11 @@ def advice_page(advice: Advice, tables: Mapping[str, PageTable], notes: Sequence
 
 
 def _intro(title: str, advice: Advice) -> str:
-    return INTROS[title] + (f"{advice.what_ifs[0].run.policy}." if title == "Other clusters" else "")
+    if title != "Other clusters":
+        return INTROS[title]
+    some = " Where some jobs do not fit, what is avoided compares only those that do."
+    misfits = any(entry.misfits for entry in advice.what_ifs)
+    return f"{INTROS[title]}{advice.what_ifs[0].run.policy}.{some * misfits}"
 
 
 def _parts(title: str, table: PageTable, advice: Advice) -> list[PageTable]:
@@ -108,12 +112,15 @@ def _figures(advice: Advice) -> list[tuple[str, str]]:
     figures = []
     if base.line.ratio is not None and not advice.score.below_bound:
         figures.append((f"\u2264 {fixed(base.line.ratio, 2, 'up')} \u00d7", f"{base.policy}: times the best possible"))
-    figures.append((in_words(queued_hours(base.line.run)), f"{base.policy}: queued GPU-hours"))
-    if base.line.avoidable_queueing is not None:
-        figures.append((f"\u2264 {in_words(base.line.avoidable_queueing, 'up')}", "of them are avoidable at all"))
+    queued, avoidable = queued_hours(base.line.run), base.line.avoidable_queueing
+    figures.append((spelled(queued), f"{base.policy}: queued GPU-hours"))
+    if avoidable is not None:
+        figures.append((f"\u2264 {at_most(avoidable, queued)}", "of them are avoidable at all"))
     best = advice.best
     if best is not None and best.saving is not None:
-        figures.append((in_words(best.saving.gpu_hours), f"avoided by {best.named}"))
+        others = len(advice.tied) - 1
+        by = f"{best.named}{f' and {others} others' if others > 1 else ' and one other' if others else ''}"
+        figures.append((spelled(best.saving.gpu_hours), f"avoided by {by}"))
     figures.append((in_unit(base.line.run.metrics["mean_queueing"]), f"{base.policy}: mean queueing time"))
     figures.append((f"{100 * advice.utilization:.0f} %", "of the GPUs are held while jobs are submitted"))
     return figures

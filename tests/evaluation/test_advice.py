@@ -18,7 +18,8 @@ from optsched.evaluation.advice.candidate_runs import _bare, _dressed
 from optsched.evaluation.advice.candidates import candidates, with_restart
 from optsched.evaluation.advice.fairness import fairness
 from optsched.evaluation.advice.savings import queued_by_job, savings
-from optsched.evaluation.advice.what_if import change_of
+from optsched.evaluation.advice.sentences import at_most
+from optsched.evaluation.advice.what_if import change_of, default_changes
 from optsched.evaluation.report import queued_hours
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.cluster import Cluster
@@ -185,6 +186,96 @@ def test_another_cluster_is_compared_job_by_job() -> None:
     base = queued_by_job(advice.base.line.run.schedule)
     assert narrow.saving is not None
     assert narrow.saving.gpu_hours == pytest.approx(base[[0, 2, 3, 4]].sum() - queued_hours(narrow.run))
+
+    assert narrow.queued_before == pytest.approx(base[[0, 2, 3, 4]].sum())
+    assert narrow.queued_before == pytest.approx(queued_hours(narrow.run) + narrow.saving.gpu_hours)
+
+
+@pytest.mark.parametrize(
+    ("text", "before", "label"),
+    [
+        ("gpus=+10%", "10x8", "gpus=+10%"),
+        ("gpus=+10%", "96x8", "gpus=+10%"),  # 10.4 %
+        ("gpus=+10%", "2x8", "gpus=+10% (rounded: +50 %)"),
+        ("gpus=-10%", "2x8", "gpus=-10% (rounded: -50 %)"),
+        ("gpus=-10%", "1x8", "gpus=-10% (rounded: -12.5 %)"),
+        ("gpus=-1 node", "2x8", "gpus=-1 node"),
+        ("cluster=1x8", "2x8", "cluster=1x8"),
+    ],
+)
+def test_a_label_has_the_true_percentage(text: str, before: str, label: str) -> None:
+    assert change_of(text, Cluster.parse(before)).label == label
+
+
+@pytest.mark.parametrize(
+    ("cluster", "gang", "texts"),
+    [
+        ("10x8", 1, ["gpus=+10%", "gpus=-10%"]),
+        ("2x8", 1, ["gpus=+1 node", "gpus=-1 node"]),
+        ("2x8", 16, ["gpus=+1 node"]),  # no job fits on one node
+        ("1x4", 1, ["gpus=+10%", "gpus=-10%"]),
+        ("1x1", 1, ["gpus=+10%"]),  # no GPU would be left
+    ],
+)
+def test_the_default_changes_are_those_that_can_be(cluster: str, gang: int, texts: list[str]) -> None:
+    instance = Instance([Job("a", 0, gang, 1)], cluster)
+    assert [change.text for change in default_changes(instance)] == texts
+    assert [entry.change.text for entry in advise(instance, "fifo", only=True).what_ifs] == texts
+
+
+def test_a_text_is_one_change_and_one_placement() -> None:
+    advice = advise(five(), "easy", only=True, placements="count", what_if="cluster=1x8")
+    assert [entry.change.text for entry in advice.what_ifs] == ["cluster=1x8"]
+
+
+def test_other_clusters_run_under_a_policy_that_could_be_deployed() -> None:
+    jobs = [Job("a", 0, 1, 4, ran=((0, 4),)), Job("b", 0, 1, 2, ran=((4, 6),))]  # fifo avoids nothing, srtf does
+    advice = advise(Instance(jobs, "1x1"), ["fifo", "srtf"], only=True)
+    assert advice.best is None
+    assert [entry.run.policy for entry in advice.what_ifs] == ["fifo"]
+    assert advise(Instance(jobs, "1x1"), ["srtf"], only=True).what_ifs[0].run.policy == "srtf:restart=60"
+
+
+def test_the_bound_of_the_log_is_that_of_score() -> None:
+    jobs = [Job("a", 0, 1, 4, ran=((2, 6),))]
+    log = Instance(jobs, "1x1")
+    advice, score = advise(log, what_if=()), osd.score(log)
+    assert advice.score.line.bound == score.line.bound  # though fifo reaches it
+    assert advice.sentence.startswith(score.sentence)
+
+
+def test_spans_of_idle_gpus_come_with_a_warning() -> None:
+    hour = 3600.0
+    jobs = [Job("a", 0, 4, hour, ran=((0, hour),)), Job("b", 1, 4, hour, ran=((3 * hour, 4 * hour),))]
+    advice = advise(Instance(jobs, "1x4"), what_if=())
+    [warning] = [line for line in advice.details if "idle" in line]
+    assert warning.startswith("Once for more than an hour the next job waited although it fitted (8 idle GPU-hours)")
+    assert advice.to_json()["idle_spans"] == {"count": 1, "gpu_hours": 8}
+    assert not any("idle" in line for line in advise(five(), what_if=()).details)
+
+
+def test_candidates_that_tie_are_named_together() -> None:
+    jobs = [Job("a", 0, 1, 4, walltime=5, ran=((2, 6),)), Job("b", 0, 1, 4, walltime=5, ran=((6, 10),))]
+    two = advise(Instance(jobs, "1x1"), ["fifo", "fifo:skip=true"], only=True, what_if=())
+    assert any("fifo and fifo:skip=true avoid most, and equally much: " in line for line in two.details)
+    assert len(two.tied) == 2
+    many = advise(Instance(jobs, "1x1"), ["fifo", "easy", "easy-sjbf", "conservative", "slurm"], only=True)
+    assert any("5 candidates (fifo, " in line and ", ...) avoid most" in line for line in many.details)
+    assert len(advise(five(), ["easy", "fifo:skip=true"], only=True, what_if=()).tied) == 1
+
+
+@pytest.mark.parametrize(
+    ("part", "whole", "text"),
+    [
+        (0.91341, 0.91341, "0.913"),
+        (0.9, 0.91341, "0.900"),
+        (61.511, 80.2, "61.6"),
+        (0.0, 0.0, "0"),
+        (2e6, 2e6, "2 million"),
+    ],
+)
+def test_a_part_is_never_more_than_the_whole_as_it_is_shown(part: float, whole: float, text: str) -> None:
+    assert at_most(part, whole) == text
 
 
 def test_a_busy_cluster_comes_with_a_warning() -> None:

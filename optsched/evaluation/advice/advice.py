@@ -11,13 +11,13 @@ import numpy as np
 
 from optsched.classes import require_whole_jobs
 from optsched.errors import check_legal
-from optsched.evaluation.advice.advice_row import AdviceRow, best_of, promises_to_waiting
+from optsched.evaluation.advice.advice_row import AdviceRow, able_of, best_of, gained, promises_to_waiting, tied_with
 from optsched.evaluation.advice.candidate_runs import runs_of
 from optsched.evaluation.advice.candidates import RESTART, candidates
 from optsched.evaluation.advice.fairness import fairness
 from optsched.evaluation.advice.savings import DRAWS, WEEK, queued_by_job, savings
 from optsched.evaluation.advice.sentences import details
-from optsched.evaluation.advice.what_if import DEFAULT, WhatIf, change_of, on_changed
+from optsched.evaluation.advice.what_if import WhatIf, changes_of, on_changed
 from optsched.evaluation.as_logged import as_logged, jobs_that_ran
 from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.evaluation.report import Report, queued_hours
@@ -88,6 +88,11 @@ class Advice:
         best = best_of(self.rows, stops=True)
         return None if best is self.best else best
 
+    @property
+    def tied(self) -> list[AdviceRow]:
+        """The candidates that avoid as much as `best`, with itself; empty if there is no best."""
+        return [] if self.best is None else tied_with(self.best, self.rows)
+
     @cached_property
     def score(self) -> Score:
         """The score of the first row."""
@@ -116,7 +121,7 @@ class Advice:
     @cached_property
     def details(self) -> tuple[str, ...]:
         """Further sentences: the best policies by queued GPU-hours, who loses by them, and the limits of a replay."""
-        return tuple(details(self.rows, self.utilization))
+        return tuple(details(self.rows, self.utilization, self.score.idle_spans))
 
     def to_json(self) -> dict[str, Any]:
         """Return the document of ``advise --json``."""
@@ -134,6 +139,10 @@ class Advice:
                 "bound": self.report.least_queued,
                 "avoidable": self.base.line.avoidable_queueing,
             },
+            "idle_spans": {
+                "count": len(self.score.idle_spans),
+                "gpu_hours": sum(span.gpu_hours for span in self.score.idle_spans),
+            },
             "utilization": self.utilization,
             "restart": self.restart,
             "bootstrap": {"weeks": self.weeks, "draws": self.draws, "seed": self.seed},
@@ -149,8 +158,8 @@ def advise(
     policies: PolicyLike | Iterable[PolicyLike] = (),
     objective: str | None = None,
     *,
-    placements: Iterable[str] = (),
-    what_if: Iterable[str] = DEFAULT,
+    placements: str | Iterable[str] = (),
+    what_if: str | Iterable[str] | None = None,
     restart: float = RESTART,
     only: bool = False,
     draws: int = DRAWS,
@@ -172,7 +181,8 @@ def advise(
     placements
         Placements of policies that name none. Default: ``count``, and ``consolidated`` where gangs can be spread.
     what_if
-        Changes of the cluster: ``gpus=+10%``, ``gpus=-1 node``, ``cluster=SPEC``.
+        One change of the cluster or several: ``gpus=+10%``, ``gpus=-1 node``, ``cluster=SPEC``. Default: 10 % more and
+        fewer GPUs; a node more and fewer on a cluster of fewer than ten nodes.
     restart
         Seconds that a restart costs where neither the policy nor the job states them.
     only
@@ -205,17 +215,18 @@ def advise(
     check_legal(draws >= 0, "draws", draws, "a whole number >= 0")
     check_legal(loaded.n > 0, "jobs", loaded.n, "at least one job")
     require_whole_jobs(loaded, "advise")
-    changes = [change_of(text, loaded.cluster) for text in what_if]
     ran = jobs_that_ran(loaded)
     left_out = tuple(loaded.table["id"].filter(~ran).to_list()) if ran.any() else ()
     if left_out:  # the schedule that ran and the candidates have the same jobs
         loaded = loaded.replace(jobs=loaded.table.filter(ran))
+    changes = changes_of(loaded, what_if)
+    places = [placements] if isinstance(placements, str) else placements
     named = [policies] if isinstance(policies, str | Specification) else policies
-    chosen = candidates(loaded, named, placements, restart, only=only)  # type: ignore[arg-type]
+    chosen = candidates(loaded, named, places, restart, only=only)  # type: ignore[arg-type]
     runs = runs_of([(loaded, specification) for specification in chosen], workers, finished)
     runs, same = _distinct(runs)
     rows, report = _compared(loaded, runs, objective_of(loaded, objective).name, skipped_rows, draws, seed)
-    best = (best_of(rows) or rows[min(1, len(rows) - 1)]).policy
+    best = max(able_of(rows) or rows[1:] or rows, key=gained).policy
     specification = next(specification for specification in chosen if specification.text == best)
     what_ifs = on_changed(rows[0].line.run, changes, specification, workers, draws, seed)
     return Advice(rows, report, what_ifs, restart, draws, seed, left_out, same)
@@ -238,7 +249,8 @@ def _compared(
     """Return the rows, sorted, and the report of their runs in that order."""
     logged = as_logged(instance)
     base, others = (logged, list(runs)) if logged is not None else (runs[0], list(runs[1:]))
-    proven = OptimumBounds(instance, runs)
+    # the bounds of `score`: a candidate that reaches a bound does not make it an optimum
+    proven = OptimumBounds(instance, [] if logged is not None else [base])
 
     def reported(ordered: Sequence[Run]) -> Report:
         bounds = tuple(proven.bound_for(run, objective) for run in ordered)

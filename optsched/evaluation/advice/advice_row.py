@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,6 +19,7 @@ from optsched.simulation.promised_starts import PromisedStarts, promised_starts
 from optsched.simulation.run import Run
 
 EASY = "easy"
+SAME = 1e-9  # relative: two sums of hours that differ by rounding alone
 
 
 @dataclass(frozen=True)
@@ -92,9 +94,36 @@ def best_of(rows: Sequence[AdviceRow], *, stops: bool = False) -> AdviceRow | No
     stops
         True to consider policies that stop jobs, too.
     """
-    able = [row for row in rows[1:] if not row.clairvoyant and (stops or not row.line.run.preemptive)]
-    best = max(able, key=gained, default=None)
+    best = max(able_of(rows, stops=stops), key=gained, default=None)
     return best if best is not None and gained(best) > 0 else None
+
+
+def able_of(rows: Sequence[AdviceRow], *, stops: bool = False) -> list[AdviceRow]:
+    """Return the candidates that need no durations and stop no job.
+
+    Parameters
+    ----------
+    rows
+        The first row, and the candidates.
+    stops
+        True to include policies that stop jobs.
+    """
+    return [row for row in rows[1:] if not row.clairvoyant and (stops or not row.line.run.preemptive)]
+
+
+def tied_with(best: AdviceRow, rows: Sequence[AdviceRow], *, stops: bool = False) -> list[AdviceRow]:
+    """Return the candidates of `able_of` that avoid as much as the best one, which is one of them.
+
+    Parameters
+    ----------
+    best
+        The best candidate.
+    rows
+        The first row, and the candidates.
+    stops
+        True to include policies that stop jobs.
+    """
+    return [row for row in able_of(rows, stops=stops) if math.isclose(gained(row), gained(best), rel_tol=SAME)]
 
 
 def gained(row: AdviceRow) -> float:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from optsched.evaluation.advice.advice_row import AdviceRow, best_of, gained
-from optsched.evaluation.as_logged import AS_LOGGED
+from optsched.evaluation.advice.advice_row import AdviceRow, best_of, gained, tied_with
+from optsched.evaluation.as_logged import AS_LOGGED, IdleSpan
 from optsched.evaluation.report import queued_hours
 from optsched.rounding import Side, number, significant
 
+NAMED = 4  # candidates that avoid equally much and are named
 BUSY = 0.85  # utilisation from which on people who wait are likely to submit later
 
 
-def details(rows: Sequence[AdviceRow], utilization: float) -> Iterator[str]:
-    """Yield sentences: queued GPU-hours, the best policies, who loses by them, and the limits of a replay.
+def details(rows: Sequence[AdviceRow], utilization: float, idle: Sequence[IdleSpan] = ()) -> Iterator[str]:
+    """Yield sentences: queued GPU-hours, outages, the best policies, who loses by them, and the limits of a replay.
 
     Parameters
     ----------
@@ -21,20 +22,25 @@ def details(rows: Sequence[AdviceRow], utilization: float) -> Iterator[str]:
         The first row, and the candidates.
     utilization
         Utilisation of the GPUs in the first row, from 0 to 1.
+    idle
+        Spans of the log in which GPUs were idle although the next job fitted.
     """
     base, best, stopping = rows[0], best_of(rows), best_of(rows, stops=True)
     queued, avoidable = queued_hours(base.line.run), base.line.avoidable_queueing
     if avoidable is not None:
         who = "Jobs queued" if base.policy == AS_LOGGED else f"Under {base.policy} jobs queue"
-        most = f"at most {_spelled(avoidable, 'up')} are avoidable"
-        yield f"{who} {_spelled(queued)} GPU-hours (waiting time times gang), of which {most}."
+        most = f"at most {at_most(avoidable, queued)} are avoidable"
+        yield f"{who} {spelled(queued)} GPU-hours (waiting time times gang), of which {most}."
+    if idle:
+        yield _outages(idle)
     if best is None:
         yield f"No candidate that stops no job and needs no durations avoids queueing compared with {base.policy}."
     else:
         start = "Of the candidates that stop no job and need no durations,"
-        yield f"{start} {best.named} avoids most: {_hours(best)}.{_who_loses(best)}"
+        yield f"{start} {_most(best, tied_with(best, rows))}"
     if stopping is not None and stopping is not best:
-        yield f"If jobs can be stopped, {stopping.named} avoids {_hours(stopping)}.{_who_loses(stopping)}"
+        tied = tied_with(stopping, rows, stops=True)
+        yield f"If jobs can be stopped, {_most(stopping, tied)}"
     if utilization > BUSY:
         yield (
             f"The cluster was {100 * utilization:.0f} % in use while jobs were submitted. A replay cannot know that "
@@ -42,24 +48,69 @@ def details(rows: Sequence[AdviceRow], utilization: float) -> Iterator[str]:
         )
 
 
+def _outages(idle: Sequence[IdleSpan]) -> str:
+    hours, once = spelled(sum(span.gpu_hours for span in idle)), len(idle) == 1
+    times = "Once" if once else f"{len(idle):,} times"
+    return (
+        f"{times} for more than an hour the next job waited although it fitted ({hours} idle GPU-hours): an outage, "
+        "dedicated time, or a limit that the instance does not know. The candidates start jobs in "
+        f"{'this span' if once else 'these spans'}, so a part of what they avoid may be due to the idle GPUs and not to their order."
+    )
+
+
+def _most(best: AdviceRow, tied: Sequence[AdviceRow]) -> str:
+    """Return which candidates avoid most, and who loses by the first of them."""
+    if len(tied) == 1:
+        return f"{best.named} avoids most: {_hours(best)}.{_who_loses(best)}"
+    names = [row.named for row in tied]
+    named = f"{', '.join(names[:-1])} and {names[-1]}"
+    if len(names) > NAMED:
+        named = f"{len(names)} candidates ({', '.join(names[:NAMED])}, ...)"
+    loses = _who_loses(best, best.named)
+    return f"{named} avoid most, and equally much: {_hours(best)}.{loses}"
+
+
 def _hours(row: AdviceRow) -> str:
     saving = row.saving
     if saving is None or saving.low is None or saving.high is None:
-        return f"{_spelled(gained(row))} queued GPU-hours"
-    low, high = _spelled(saving.low, "down"), _spelled(saving.high, "up")
-    return f"{_spelled(saving.gpu_hours)} queued GPU-hours ({low} to {high} in 95 % of the draws of weeks)"
+        return f"{spelled(gained(row))} queued GPU-hours"
+    low, high = spelled(saving.low, "down"), spelled(saving.high, "up")
+    return f"{spelled(saving.gpu_hours)} queued GPU-hours ({low} to {high} in 95 % of the draws of weeks)"
 
 
-def _who_loses(row: AdviceRow) -> str:
+def _who_loses(row: AdviceRow, who: str = "It") -> str:
     fair = row.fairness
     if fair is None or not fair.losers:
         return ""
     loser = fair.losers[0]
     most = f"{fair.by} {loser.name} loses most (mean slowdown {loser.before:.1f}, then {loser.after:.1f})"
-    return f" It makes {fair.worse:,} of {fair.people:,} {fair.by}s worse off; {most}."
+    return f" {who} makes {fair.worse:,} of {fair.people:,} {fair.by}s worse off; {most}."
 
 
-def _spelled(value: float, side: Side = "nearest") -> str:
+def spelled(value: float, side: Side = "nearest") -> str:
+    """Return GPU-hours as sentences, notes and the page show them.
+
+    Parameters
+    ----------
+    value
+        The GPU-hours.
+    side
+        Side of the rounding, as for `optsched.rounding.fixed`.
+    """
     if abs(value) >= 1e6:
         return f"{significant(value / 1e6, 3, side)} million"
     return number(value, 4, side)
+
+
+def at_most(part: float, whole: float) -> str:
+    """Return an upper bound on a part, rounded up, but never more than the whole as it is shown.
+
+    Parameters
+    ----------
+    part
+        The bound on the part, in GPU-hours.
+    whole
+        The GPU-hours of which it is a part.
+    """
+    up = spelled(part, "up")
+    return spelled(whole) if part <= whole and up == spelled(whole, "up") else up

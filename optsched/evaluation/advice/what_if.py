@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -16,12 +16,14 @@ from optsched.evaluation.advice.savings import Saving, queued_by_job, savings
 from optsched.evaluation.report import queued_hours
 from optsched.io.cluster_files import cluster_of
 from optsched.policies.simulate import Specification
+from optsched.problem.arrays import Bools
 from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance
 from optsched.problem.job_table import REPORTED
 from optsched.simulation.run import Run
 
 LEGAL = "gpus=+10%, gpus=-10%, gpus=+2 nodes, gpus=-1 node, or cluster=NODESxGPUS[:TYPE][+...]"
-DEFAULT = ("gpus=+10%", "gpus=-10%")
+FEW = 10  # nodes, of which one is more than 10 %
 _CHANGE = re.compile(r"gpus\s*=\s*([+-])\s*(\d+(?:\.\d+)?)\s*(%|nodes?)", re.IGNORECASE)
 
 
@@ -35,10 +37,26 @@ class ClusterChange:
         The change as the user states it.
     cluster
         The cluster after it.
+    before
+        Number of GPUs before it.
     """
 
     text: str
     cluster: Cluster
+    before: int
+
+    @property
+    def share(self) -> float:
+        """The change of the number of GPUs, as a share of the number before."""
+        return self.cluster.gpus / self.before - 1
+
+    @property
+    def label(self) -> str:
+        """The change in a table, with the true percentage if rounding to whole nodes or GPUs makes it another one."""
+        match = _CHANGE.fullmatch(self.text.strip())
+        if match is None or match[3] != "%" or abs(float(f"{match[1]}{match[2]}") - 100 * self.share) < 1:
+            return self.text
+        return f"{self.text} (rounded: {100 * self.share:+.3g} %)"
 
 
 @dataclass(frozen=True)
@@ -55,12 +73,15 @@ class WhatIf:
         Queued GPU-hours of these jobs in the first row, minus those on the other cluster; None if jobs are unfinished.
     misfits
         Number of jobs whose gang does not fit, which are left out.
+    queued_before
+        Queued GPU-hours of the jobs that fit in the first row; nan if jobs are unfinished.
     """
 
     change: ClusterChange
     run: Run
     saving: Saving | None
     misfits: int = 0
+    queued_before: float = np.nan
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``advise --json``."""
@@ -69,9 +90,11 @@ class WhatIf:
             "change": self.change.text,
             "cluster": cluster.spec,
             "gpus": cluster.gpus,
+            "share": self.change.share,
             "policy": self.run.policy,
             "misfits": self.misfits,
             "queued_gpu_hours": queued_hours(self.run),
+            "queued_gpu_hours_before": None if np.isnan(self.queued_before) else self.queued_before,
             "saving": None if self.saving is None else asdict(self.saving),
             "metrics": self.run.metrics,
         }
@@ -94,7 +117,7 @@ def change_of(text: str, cluster: Cluster) -> ClusterChange:
     """
     name, _, spec = text.partition("=")
     if name.strip().lower() == "cluster":
-        return ClusterChange(text, cluster_of(spec.strip()))
+        return ClusterChange(text, cluster_of(spec.strip()), cluster.gpus)
     match = _CHANGE.fullmatch(text.strip())
     if match is None:
         raise InputError("not a change of the cluster", field="what-if", value=text, legal=LEGAL)
@@ -102,7 +125,75 @@ def change_of(text: str, cluster: Cluster) -> ClusterChange:
     groups = _by_share(cluster, sign * amount / 100) if match[3] == "%" else _by_nodes(cluster, sign * amount, text)
     if not groups:
         raise InputError("no GPU is left", field="what-if", value=text, legal=LEGAL)
-    return ClusterChange(text, Cluster(groups))
+    return ClusterChange(text, Cluster(groups), cluster.gpus)
+
+
+def default_changes(instance: Instance) -> list[ClusterChange]:
+    """Return 10 % more and fewer GPUs, or a node more and fewer on a cluster of few nodes.
+
+    A change that leaves no GPU, or on which hardly any job fits, is left out.
+
+    Parameters
+    ----------
+    instance
+        Jobs and the cluster before.
+    """
+    amount = "1 node" if 1 < instance.cluster.node_count < FEW else "10%"
+    changes = []
+    for sign in "+-":
+        try:
+            change = change_of(f"gpus={sign}{amount}", instance.cluster)
+            on_cluster(instance, change)
+        except InputError:
+            continue
+        changes.append(change)
+    return changes
+
+
+def changes_of(instance: Instance, what_if: str | Iterable[str] | None) -> list[ClusterChange]:
+    """Return the changes that a user states, or the default ones.
+
+    Parameters
+    ----------
+    instance
+        Jobs and the cluster before.
+    what_if
+        One change, several, or None for `default_changes`.
+
+    Raises
+    ------
+    InputError
+        A text states no change, or one that leaves no GPU.
+    """
+    if what_if is None:
+        return default_changes(instance)
+    return [change_of(text, instance.cluster) for text in ([what_if] if isinstance(what_if, str) else what_if)]
+
+
+def on_cluster(instance: Instance, change: ClusterChange) -> tuple[Instance, Bools]:
+    """Return the jobs that fit on a changed cluster, with that cluster, and which jobs these are, bool[n].
+
+    Parameters
+    ----------
+    instance
+        Jobs and the cluster before.
+    change
+        The change.
+
+    Raises
+    ------
+    InputError
+        Hardly any job fits.
+    """
+    fit = np.ones(instance.n, dtype=np.bool_)
+    try:
+        return instance.with_cluster(change.cluster), fit
+    except RowErrors as error:
+        fit[[problem.row - 1 for problem in error.problems]] = False
+        if len(error.problems) >= REPORTED or not fit.any():
+            legal = f"a cluster on which all but {REPORTED:,} jobs fit"
+            raise InputError("jobs do not fit", field="what-if", value=change.text, legal=legal) from None
+    return instance.replace(jobs=instance.table.filter(fit), cluster=change.cluster), fit
 
 
 def _by_share(cluster: Cluster, share: float) -> tuple[NodeGroup, ...]:
@@ -161,23 +252,12 @@ def on_changed(
     InputError
         Hardly any job fits on a cluster.
     """
-    instance = base.instance
-    fits, tasks = [], []
-    for change in changes:
-        fit = np.ones(instance.n, dtype=np.bool_)
-        try:
-            changed = instance.with_cluster(change.cluster)
-        except RowErrors as error:
-            fit[[problem.row - 1 for problem in error.problems]] = False
-            if len(error.problems) >= REPORTED or not fit.any():
-                legal = f"a cluster on which all but {REPORTED:,} jobs fit"
-                raise InputError("jobs do not fit", field="what-if", value=change.text, legal=legal) from None
-            changed = instance.replace(jobs=instance.table.filter(fit), cluster=change.cluster)
-        fits.append(fit)
-        tasks.append((changed, best))
-    before, arrival, entries = queued_by_job(base.schedule), instance.relative.arrival, []
-    for change, fit, run in zip(changes, fits, runs_of(tasks, workers), strict=True):
+    placed = [on_cluster(base.instance, change) for change in changes]
+    runs = runs_of([(instance, best) for instance, _ in placed], workers)
+    before, arrival, entries = queued_by_job(base.schedule), base.instance.relative.arrival, []
+    for change, (_, fit), run in zip(changes, placed, runs, strict=True):
         [saving] = savings(before[fit], [queued_by_job(run.schedule)], arrival[fit], draws, seed)
         complete = not run.unfinished and not base.unfinished
-        entries.append(WhatIf(change, run, saving if complete else None, int((~fit).sum())))
+        misfits, queued = int((~fit).sum()), float(before[fit].sum())
+        entries.append(WhatIf(change, run, saving if complete else None, misfits, queued))
     return tuple(entries)
