@@ -125,10 +125,13 @@ def as_logged(instance: Instance) -> LoggedRun | None:
         return None
     local = instance.relative
     job, start, end, gpus = pieces_of(local)
+    # a job that changed its size may last longer than its duration, which stands for its GPU-seconds, and has lost nothing
     total = np.bincount(job, weights=end - start, minlength=local.n)
+    whole = np.bincount(job, weights=(end - start) * (gpus / local.gpus[job]), minlength=local.n)
+    ran_for = np.where(np.isnan(local.duration), total, np.minimum(total, whole))
     last = np.zeros(job.size, dtype=np.bool_)
     last[np.unique(job[::-1], return_index=True)[1]] = True  # counted from the end
-    scale = np.divide(local.work, total, out=np.ones(local.n), where=total > 0)
+    scale = np.divide(local.work, ran_for, out=np.ones(local.n), where=total > 0)
     scale[np.abs(scale - 1) <= SAME] = 1.0
     # work in proportion to the time that a piece lasts; all of it at once where the log has no time at all
     work = np.where(total[job] > 0, (end - start) * scale[job], local.work[job] * last[::-1])

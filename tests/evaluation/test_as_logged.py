@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 from simulation.instances import random_instance
 
+from optsched.evaluation.advice.savings import queued_by_job
 from optsched.evaluation.as_logged import AS_LOGGED, LoggedRun, as_logged
 from optsched.evaluation.evaluate import compare, evaluate
 from optsched.io.sources import load
@@ -57,6 +58,23 @@ def test_a_log_of_a_preempted_job_says_what_was_lost() -> None:
     hours = run.metrics["gpu_hours"]
     assert (hours["busy"], hours["overhead"]) == pytest.approx((2 + 1.5, 1))  # half an hour of two GPUs was done twice
     assert run.metrics["mean_queueing"] == (5400 + 1800) / 2
+
+
+@pytest.mark.parametrize(
+    ("duration", "ran", "lost"),
+    [
+        (4500, ((0, 3000), (3000, 6000, 2)), 0),  # resized: its duration stands for its GPU-seconds
+        (6000, ((0, 3000, 2), (3000, 6000)), 0),  # its duration is the sum of its seconds
+        (3000, ((0, 3000), (3000, 6000, 2)), 1 / 3),
+        (3000, ((0, 3000), (3000, 6000)), 1 / 2),
+    ],
+)
+def test_a_job_that_changed_its_size_has_lost_nothing(duration: float, ran: Any, lost: float) -> None:
+    run = logged(Instance([Job("a", gpus=4, duration=duration, ran=ran)], "1x4"))
+    hours, held = run.metrics["gpu_hours"], sum((end - start) * (gpus or [4])[0] for start, end, *gpus in ran) / 3600
+    assert (hours["overhead"], hours["waiting"]) == pytest.approx((lost * held, 0))
+    assert queued_by_job(run.schedule).tolist() == pytest.approx([lost * held])
+    assert run.unfinished == []
 
 
 def test_a_job_whose_speed_depends_on_its_gpus_is_busy_while_it_holds_them() -> None:

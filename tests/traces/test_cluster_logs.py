@@ -206,6 +206,46 @@ def test_attempts_that_cannot_be_are_bad_rows(tmp_path: Path) -> None:
     assert DIALECTS.get("philly").read(path, skip_bad=True).table.height == 2
 
 
+def test_attempts_without_gpus_and_attempts_that_overlap(tmp_path: Path) -> None:
+    log = [
+        job("later", attempt("01:00:00", "02:00:00", 0), attempt("02:30:00", "03:30:00", 1)),
+        job("twice", attempt("01:00:00", "02:00:00", 2), attempt("01:30:00", "02:30:00", 1)),
+    ]
+    path = tmp_path / "log"
+    path.write_text(json.dumps(log))
+    read = DIALECTS.get("philly").read(path)
+    assert read.table.select("id", "gpus", "duration").rows() == [("later", 1, 7200), ("twice", 2, 7200)]
+    assert "1 of the jobs have attempts that overlap: the duration is the sum" in said(read)
+
+
+@pytest.mark.parametrize("skip_bad", [False, True])
+def test_a_task_on_gpus_without_a_number_of_instances_is_left_out(tmp_path: Path, skip_bad: bool) -> None:
+    tasks = (PAI["task"] + "j5,more,,Terminated,1.0,160.0,600.0,29.3,100.0,T4\n").encode()
+    runs = (PAI["instance"] + "j5,more,m,n,i5,Terminated,151.0,160.0,m0\n").encode()
+    read = DIALECTS.get("pai").read(write_pai(tmp_path / "pai", task=tasks, instance=runs), skip_bad=skip_bad)
+    assert read.table["id"].to_list() == ["j0"]
+    assert left_out(read)["no number of instances"] == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "gpus"),
+    [
+        ([("Always", 1)], 6),  # a sidecar runs as long as the containers
+        ([(None, 1)], 4),
+        ([(None, 5), ("Always", 1)], 10),
+        ([("Always", 2), (None, 3), ("Always", 1)], 10),
+    ],
+)
+def test_init_containers_and_sidecars(tmp_path: Path, first: list[tuple[str | None, int]], gpus: int) -> None:
+    item = workload("a", ("Admitted", "True", "01:00:10"), ("Finished", "True", "02:00:10"), gpus="2")
+    item["spec"]["podSets"][0]["template"]["spec"]["initContainers"] = [
+        {"restartPolicy": policy, "resources": {"limits": {"nvidia.com/gpu": count}}} for policy, count in first
+    ]
+    path = tmp_path / "workloads.json"
+    path.write_text(json.dumps({"kind": "List", "items": [item]}))
+    assert DIALECTS.get("kueue").read(path).table["gpus"].to_list() == [gpus]
+
+
 def test_tables_of_tasks_and_instances_with_bad_rows(tmp_path: Path) -> None:
     folder = write_pai(tmp_path / "pai", task=PAI["task"].replace("j0,ps,1.0", "j0,ps,x").encode())
     with pytest.raises(RowErrors, match=r"pai_task_table.csv, row 1, inst_num = 'x'"):

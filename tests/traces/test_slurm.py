@@ -195,6 +195,60 @@ def test_a_clock_that_goes_back(slurm: Read) -> None:
         slurm(text(rows, fields=without))
 
 
+ONE = {"gpus": "gres/gpu=2,"}
+
+
+def test_a_limit_counts_for_each_run_and_not_while_suspended(slurm: Read) -> None:
+    rows = [
+        line(1, 1, "PREEMPTED", 0, 0, 3000, **ONE),
+        line(1, 1, "COMPLETED", 3000, 4000, 7000, eligible=3121, **ONE),
+        line(2, 2, "COMPLETED", 0, 0, 5000, suspended=2000, **ONE),
+        line(3, 3, "RESIZING", 0, 0, 3000, gpus="gres/gpu=4,", limit=120),
+        line(3, 3, "COMPLETED", 3000, 3000, 6000, limit=120, **ONE),
+    ]
+    assert "walltime" not in said(slurm(text(rows)))
+    assert slurm(text(rows), walltimes="cut").table.equals(slurm(text(rows)).table)
+    limits = {"1": 3540, "2": 2940, "3": 4980}
+    short = [row | {"TimelimitRaw": str(limits[row["JobID"]] // 60)} for row in rows]
+    short.append(line(1, 1, "TIMEOUT", 8000, 8000, 11650, eligible=8121, limit=59, **ONE))
+    cut = slurm(text(short), walltimes="cut")
+    assert "3 of 3 jobs ran longer than their walltime, by up to 1020 s: they are cut there" in said(cut)
+    jobs = jobs_of(cut)
+    assert jobs["1"]["ran"] == [[0, 3000], [4000, 7000], [8000, 11540]]
+    assert jobs["2"]["ran"] == [[0, 4940]]
+    assert jobs["3"]["ran"] == [[0, 3000], [3000, 4980, 2]]  # a change of size begins no run
+    assert [jobs[name]["duration"] for name in "123"] == [9540, 4940, 3000 + 1980 / 2]
+    cpus = jobs_of(slurm(text(short), walltimes="cut", unit="cpu"))  # free while the job is suspended
+    assert (cpus["2"]["ran"], cpus["2"]["duration"]) == ([[0, 4940]], 2940)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "jobs"),
+    [
+        ({"user": "ada"}, {"user": "bob"}, ["1", "1#2"]),
+        ({"state": "REQUEUED", "user": "ada"}, {"user": "bob"}, ["1", "1#2"]),
+        ({"state": "TIMEOUT"}, {}, ["1", "1#2"]),
+        ({"state": "FAILED"}, {"eligible": 10121}, ["1"]),  # requeued
+        ({"state": "NODE_FAIL"}, {}, ["1"]),
+        ({"state": "COMPLETED"}, {"submit": 0, "start": 5}, ["1"]),  # the row is in the file twice
+    ],
+)
+def test_an_id_that_is_used_again_is_another_job(
+    slurm: Read, first: dict[str, Any], second: dict[str, Any], jobs: list[str]
+) -> None:
+    def row(submit: int, start: int, state: str = "COMPLETED", **more: Any) -> dict[str, Any]:
+        return line(1, 1, state, submit, start, start + 60, **ONE, **more)
+
+    read = slurm(text([row(0, 5, **first), row(**{"submit": 10000, "start": 20000, **second})]))
+    assert list(jobs_of(read)) == jobs
+    assert ("used the id of an ended job again for 1 jobs, which are named 1#2" in said(read)) == (len(jobs) == 2)
+
+
+def test_restarts_join_the_runs_of_a_job_that_ended(slurm: Read) -> None:
+    rows = [line(1, 1, "COMPLETED", t, t, t + 60, **ONE) | {"Restarts": str(t // 1000)} for t in (0, 1000)]
+    assert list(jobs_of(slurm(text(rows, fields=(*FIELDS, "Restarts"))))) == ["1"]
+
+
 @pytest.mark.parametrize(
     ("change", "field"),
     [({"Submit": "yesterday"}, "Submit"), ({"Submit": "Unknown"}, "Submit"), ({"End": "x"}, "End"), ({"State": ""}, "State"),

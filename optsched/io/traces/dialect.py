@@ -303,6 +303,7 @@ def finish(
     fields: Mapping[str, str] | None = None,
     from_earliest: tuple[str, ...] = (),
     times: Mapping[str, pl.Series] | None = None,
+    suspended: pl.Series | None = None,
     notes: Mapping[str, Any] | None = None,
     cluster: Cluster | None = None,
     objective: str | None = None,
@@ -324,6 +325,9 @@ def finish(
         Time columns that are counted from the earliest arrival of the legal rows.
     times
         Further times in seconds, by their column in the file, that must be on the clock of the arrivals; null is legal.
+    suspended
+        Seconds for which each job was suspended, f64[rows], in a source whose walltimes are limits of each run (see
+        `optsched.io.traces.walltimes`).
     notes
         Further data with which the instance can be derived again; they go into its recipe.
     cluster
@@ -376,7 +380,8 @@ def finish(
     table = pl.DataFrame([column.alias(name) for name, column in columns.items()]).filter(kept)
     if from_earliest and "ran" in table.columns:
         table = table.with_columns(pieces_earlier(first))
-    table = apply_walltimes(rows, table, request.walltimes)
+    paused = None if suspended is None else suspended.filter(kept)
+    table = apply_walltimes(rows, table, request.walltimes, paused)
     used, format_read = gpus_in_use(table), DIALECTS.get(request.dialect)
     if used is not None:
         counts = {"cpu": "CPUs", "node": "nodes"}.get(request.unit, format_read.counts)

@@ -224,8 +224,8 @@ def gpus_in(resources: Any, field: str) -> tuple[Fraction, set[str]]:
 def gpus_of_pod(template: Any) -> tuple[Fraction, set[str]]:
     """Return the whole GPUs of a pod, and the names of resources that are parts of GPUs.
 
-    Containers add up; an init container counts if it asks for more than all of them. Requests count, limits where a
-    resource has no request.
+    Containers add up, together with sidecars: init containers with ``restartPolicy: Always``. Another init container counts
+    if it and the sidecars before it ask for more than all of them. Requests count, limits where a resource has no request.
 
     Parameters
     ----------
@@ -233,13 +233,16 @@ def gpus_of_pod(template: Any) -> tuple[Fraction, set[str]]:
         Object with ``spec``: a pod or the template of one.
     """
     parts: set[str] = set()
-    sums = []
-    for kind in ("containers", "initContainers"):
-        numbers = [Fraction(0)]
+    total = sidecars = most = Fraction(0)
+    for kind in ("initContainers", "containers"):  # in the order in which they start
         for container in listed(template, "spec", kind):
             limits, requests = (part(container, "resources", name, kind=dict) for name in ("limits", "requests"))
             whole, names = gpus_in({**limits, **requests}, "resources")
-            numbers.append(whole)
             parts |= names
-        sums.append(numbers)
-    return max(sum(sums[0], Fraction(0)), *sums[1]), parts
+            if kind == "containers":
+                total += whole
+            elif text(container, "restartPolicy") == "Always":
+                sidecars += whole
+            else:
+                most = max(most, sidecars + whole)
+    return max(total + sidecars, most), parts

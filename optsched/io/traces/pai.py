@@ -24,7 +24,8 @@ instance.end_time      seconds                                                  
 =====================  ============================================================  ==================================
 
 A time of 0, or an empty one, is missing. Times count from an unknown day; read as UTC+8 they have the true hour and weekday.
-Jobs with less than one GPU in total, and those with a total that is not whole, are left out by reason.
+Jobs with less than one GPU in total, with a total that is not whole, and with a task on GPUs without ``inst_num`` are left
+out by reason.
 
 Source: alibaba/clusterdata @7a6c496, cluster-trace-gpu-v2020 (README, ``.header`` files, ``utils.py``; CC-BY-4.0). Cite
 Q. Weng et al., "MLaaS in the Wild", NSDI 2022.
@@ -84,6 +85,7 @@ def read(request: TraceRequest) -> TraceRead:
     rows.leave_out(submit.is_null(), "no submission time")
     end = job.select(pl.when("open").then(_times(rows, "end_time")).otherwise("end").alias("end"))["end"]
     run = runs(rows, job["start"], end, ends="instances", unfinished="still running")
+    rows.leave_out(job["held"].is_null(), "no number of instances")
     gangs = whole_gangs(rows, job["held"].round(9), "gpus")
     said_of(rows, job["shares"], "{} of the jobs have instances with a share of a GPU each: their sum is the gang")
     jobs = {"id": name, "arrival": submit, "gpus": gangs, **run}

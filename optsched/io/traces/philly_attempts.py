@@ -15,8 +15,9 @@ status          Pass, Killed, Failed                                   ``status`
 submitted_time  local date-time                                        ``arrival``: seconds since the earliest legal job
 attempts        start_time, end_time: local; null, "None" and "" are   ``ran``: a piece for each attempt that started;
                 missing                                                ``duration``: the sum of their lengths
-detail          the GPUs that an attempt held on each machine          ``gpus``: GPUs of the first attempt that started;
-                                                                       a piece states its own if they differ
+detail          the GPUs that an attempt held on each machine          ``gpus``: GPUs of the first attempt that started and
+                                                                       lists any; a piece states its own if they differ,
+                                                                       and has these if its attempt lists none
 ==============  =====================================================  ==================================================
 
 No number of GPUs is stated anywhere: they are counted in ``detail``. Left out by reason: jobs without an attempt, without a
@@ -27,6 +28,7 @@ the file, which is not sorted. Times are Pacific and have no zone.
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any
 
 import polars as pl
@@ -82,6 +84,11 @@ def read_attempts(request: TraceRequest, text: str, digest: str) -> TraceRead:
         "{} of the jobs ran attempts on other numbers of GPUs; an instance lets them run all their seconds on the first "
         "number, so its bounds may be above what ran",
     )
+    said_of(
+        rows,
+        pl.Series([_overlap(job or []) for job in pieces]),
+        "{} of the jobs have attempts that overlap: the duration is the sum of the attempts, longer than the job ran",
+    )
     rows.say("times are Pacific and have no zone: the hour that is repeated in November occurs twice")
     jobs = {"id": rows.unique("jobid"), "arrival": rows.date_times("submitted_time"), "ran": ran}
     jobs |= {"gpus": pl.Series(gangs, dtype=pl.Int64), "duration": pl.Series(lengths, dtype=pl.Float64)}
@@ -111,6 +118,11 @@ def _attempts(value: Any) -> list[Attempt] | None:
     return found
 
 
+def _overlap(pieces: list[list[float]]) -> bool:
+    ordered = sorted(piece for piece in pieces if piece[1] > piece[0])
+    return any(piece[0] < before[1] for before, piece in pairwise(ordered))
+
+
 def _ran(attempts: list[list[Attempt] | None]) -> tuple[list[int | None], list[list[list[float]] | None], list[str]]:
     # by job: the gang, the pieces (None: malformed), and why it is left out
     texts = [text for job in attempts for start, end, _ in job or () for text in (start, end)]
@@ -121,7 +133,7 @@ def _ran(attempts: list[list[Attempt] | None]) -> tuple[list[int | None], list[l
     for job in attempts:
         times = [(start, end, next(seconds), next(seconds), gpus) for start, end, gpus in job or ()]
         started = [attempt for attempt in times if attempt[0]]
-        gang = started[0][-1] if started else 0
+        gang = next((gpus for *_, gpus in started if gpus), 0)
         why, ran = "", None
         if job is not None and all((at is not None or not start) for start, _, at, _, _ in times):
             whole = [(at, to, gpus) for _, _, at, to, gpus in started if to is not None and to >= at]

@@ -17,6 +17,9 @@ from optsched.io.traces.slurm_tres import elements_of
 RUNNING = ("RUNNING", "SUSPENDED", "COMPLETING", "STOPPED", "CONFIGURING", "SIGNALING", "STAGE_OUT")
 WAITING = ("PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "SPECIAL_EXIT")
 UNALLOCATED = ("", "None assigned")
+# states after which a job runs again only if its next row says so
+ENDED = ("COMPLETED", "FAILED", "CANCELLED", "TIMEOUT", "OUT_OF_MEMORY", "DEADLINE", "BOOT_FAIL")
+AGAIN = "#"  # in the name of a job whose id was given again: 9#2 is the second job 9
 REQUEUE_DELAY = 121  # seconds from a requeue to the moment from which the job may start again
 
 Piece = tuple[float, float, int]  # start, end, GPUs
@@ -47,6 +50,20 @@ class SlurmRun:
     walltime: float | None = None
     nodes: str = ""
     types: frozenset[str] = frozenset()
+    user: str = ""
+
+    def goes_on_from(self, before: SlurmRun) -> bool:
+        """Return True if it is a further run of the job of an earlier run, and not of another job with the same id.
+
+        Parameters
+        ----------
+        before
+            The run of this id and component that was submitted before it.
+        """
+        if self.user and before.user and self.user != before.user:
+            return False
+        requeued = self.restarts > before.restarts or self.eligible == self.submit + REQUEUE_DELAY
+        return requeued or before.state not in ENDED
 
 
 @dataclass(slots=True)
@@ -76,6 +93,15 @@ class SlurmJob:
         """Limit of the last run in seconds."""
         limits = [run.walltime for run in self.last]
         return None if None in limits else max(limit for limit in limits if limit is not None)
+
+    @property
+    def suspended(self) -> float:
+        """Seconds for which it was suspended, of the component for which they are most."""
+        seconds: dict[int, float] = {}
+        for run in self.runs:
+            if run.allocated:
+                seconds[run.component] = seconds.get(run.component, 0.0) + run.suspended
+        return max(seconds.values(), default=0.0)
 
     @property
     def types(self) -> tuple[str, ...]:
@@ -126,8 +152,9 @@ class SlurmJob:
 def joined(runs: Iterable[SlurmRun]) -> list[SlurmJob]:
     """Return the jobs, in the order of their first rows, with their runs put right.
 
-    A row that repeats another, of two exports in one file, counts once. The run after a change of size begins at the
-    change, whatever its ``Start`` says. A run ends before the next one of its component begins.
+    A row that repeats another, of two exports in one file, counts once. Slurm gives an id again when its counter starts
+    again: the runs after one that ended for good are another job, named ``9#2``. The run after a change of size begins at
+    the change, whatever its ``Start`` says. A run ends before the next one of its component begins.
 
     Parameters
     ----------
@@ -137,12 +164,25 @@ def joined(runs: Iterable[SlurmRun]) -> list[SlurmJob]:
     jobs: dict[str, SlurmJob] = {}
     for run in runs:
         jobs.setdefault(run.name, SlurmJob(run.name)).runs.append(run)
-    for job in jobs.values():
-        if len(job.runs) > 1:
-            job.runs = sorted(_once(job.runs), key=lambda run: (run.submit, run.row))
-            for component in {run.component for run in job.runs}:
-                _put_right([run for run in job.runs if run.component == component])
-    return list(jobs.values())
+    parts = [part for job in jobs.values() for part in (_apart(job) if len(job.runs) > 1 else [job])]
+    for job in parts:
+        for component in {run.component for run in job.runs} if len(job.runs) > 1 else ():
+            _put_right([run for run in job.runs if run.component == component])
+    return parts
+
+
+def _apart(job: SlurmJob) -> list[SlurmJob]:
+    """Return the jobs that had an id, one after the other."""
+    parts: list[SlurmJob] = []
+    before: dict[int, SlurmRun] = {}
+    for run in sorted(_once(job.runs), key=lambda run: (run.submit, run.row)):
+        ended = run.component in before and not run.goes_on_from(before[run.component])
+        if ended or not parts:
+            parts.append(SlurmJob(job.name + (f"{AGAIN}{len(parts) + 1}" if parts else "")))
+            before = {}
+        parts[-1].runs.append(run)
+        before[run.component] = run
+    return parts
 
 
 def _once(runs: Sequence[SlurmRun]) -> list[SlurmRun]:

@@ -19,10 +19,12 @@ Start, End              ``ran``, a piece for every run, until the last of its st
                         of the pieces divided by the gang
 AllocTRES               ``gpus``: ``gres/gpu``, else the sum of its types; the largest piece. ``--unit cpu|node`` counts CPUs
                         or nodes instead. ``gpu_types`` if the GPUs of a job are of one type that the cluster given has
-Timelimit(Raw)          ``walltime``; none if it is a year or more, ``UNLIMITED`` or ``Partition_Limit``
+Timelimit(Raw)          ``walltime``: the limit of each run, which does not count its suspension; a job that was requeued may
+                        last longer in total. None if it is a year or more, ``UNLIMITED`` or ``Partition_Limit``
 Elapsed(Raw)            only compared with End - Start - Suspended, and used where the clock went back
 Suspended               taken off ``duration`` for CPUs and nodes; a suspended job keeps its GPUs
-User, Account           ``user``, ``group``
+User, Account           ``user``, ``group``; with State and Restarts they tell a requeued job from another one to which
+                        Slurm gave the id again, which is called ``9#2``
 NodeList                tells whether a job ran, and the shape of the cluster if none is given; names are not kept
 ======================  ==================================================================================================
 
@@ -43,7 +45,7 @@ from optsched.errors import InputError
 from optsched.io.traces import slurm_json, slurm_text
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, gpus_in_use
 from optsched.io.traces.rows import Rows
-from optsched.io.traces.slurm_jobs import Piece, SlurmJob, joined, pieces_held
+from optsched.io.traces.slurm_jobs import AGAIN, Piece, SlurmJob, joined, pieces_held
 from optsched.io.traces.slurm_nodes import guessed_nodes
 from optsched.io.traces.slurm_runs import runs_of
 from optsched.io.traces.text_table import TextTable, read_text
@@ -51,6 +53,7 @@ from optsched.problem.cluster import Cluster
 from optsched.problem.job_table import COLUMNS
 
 NEEDED = ("State", "Submit", "Start", "End", "AllocTRES")
+SHOWN = 3  # ids in a note
 NO_GPUS = (
     "gres/gpu in Slurm's setting AccountingStorageTRES, for jobs from then on (older ones show their GPUs in SubmitLine "
     "only); or --unit cpu, --unit node"
@@ -88,7 +91,10 @@ def read(request: TraceRequest) -> TraceRead:
     _say(rows, kept)
     fields = {"arrival": "Submit", "duration": "End", "gpus": "AllocTRES", "walltime": "Timelimit"}
     cluster = None if request.cluster or request.unit != "gpu" else _guess(rows, jobs, columns)
-    return finish(request, rows, columns, fields=fields, from_earliest=("arrival",), cluster=cluster)
+    suspended = columns.pop("suspended")
+    return finish(
+        request, rows, columns, fields=fields, from_earliest=("arrival",), suspended=suspended, cluster=cluster
+    )
 
 
 def _records(request: TraceRequest) -> TextTable:
@@ -169,7 +175,7 @@ def _columns(rows: Rows, jobs: list[SlurmJob], request: TraceRequest) -> dict[st
     lost = sum(bool(job.types) and value["gpu_types"] is None for job, value in zip(jobs, values, strict=True))
     if lost and types - {"gpu"}:
         rows.say(f"{lost} jobs ran on GPUs of several types, or of one that the cluster lacks: they may use every type")
-    schema = {"row": pl.Int64(), **{name: COLUMNS[name] for name in _FIELDS}}
+    schema = {"row": pl.Int64(), **{name: COLUMNS[name] for name in _FIELDS}, "suspended": pl.Float64()}
     table = pl.DataFrame(values, schema=schema, infer_schema_length=None)
     ran = _ran(pieces, {value["row"]: value["gpus"] for value in values})
     every = pl.DataFrame({"row": range(rows.count)})
@@ -199,6 +205,7 @@ def _values(job: SlurmJob, pieces: list[Piece], request: TraceRequest, types: se
         "duration": seconds / gang,
         "walltime": job.walltime,
         "status": job.status,
+        "suspended": job.suspended,
         "gpu_types": list(job.types) if len(job.types) == 1 and job.types[0].casefold() in types else None,
     }
 
@@ -224,6 +231,10 @@ def _say(rows: Rows, jobs: list[SlurmJob]) -> None:
         "resized": sum(any(run.state == "RESIZING" for run in job.runs) for job in jobs),
         "heterogeneous": sum(len(job.last) > 1 for job in jobs),
     }
+    again = [job.name for job in jobs if AGAIN in job.name]
+    if again:
+        shown = ", ".join(again[:SHOWN]) + (", ..." if len(again) > SHOWN else "")
+        rows.say(f"Slurm used the id of an ended job again for {len(again)} jobs, which are named {shown}")
     if any(kinds.values()):
         rows.say(f"jobs of several rows: {', '.join(f'{count} {kind}' for kind, count in kinds.items() if count)}")
     unseen = sum(job.is_requeued_unseen for job in jobs)

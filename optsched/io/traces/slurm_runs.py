@@ -34,7 +34,7 @@ def runs_of(rows: Rows, unit: str) -> list[SlurmRun]:
     state = rows.text("State", required=False).str.extract(r"^([A-Z_]+)").fill_null("")
     rows.reject((state == "") & ~is_step, "State", "a state such as COMPLETED")
     rows.reject(submit.is_null() & ~is_step, "Submit", "a time", "missing")
-    tres, nodes = (_optional(rows, field) for field in ("AllocTRES", "NodeList"))
+    tres, nodes, user = (_optional(rows, field) for field in ("AllocTRES", "NodeList", "User"))
     count = held(tres, unit)
     rows.reject(count.is_null(), "AllocTRES", "resources such as cpu=8,gres/gpu=2,node=1")
     allocated = ~nodes.is_in(UNALLOCATED) if "NodeList" in rows.columns else (tres != "") & start.is_not_null()
@@ -45,6 +45,7 @@ def runs_of(rows: Rows, unit: str) -> list[SlurmRun]:
     table = table.with_columns(
         start=clock.start, end=clock.end, suspended=clock.suspended, eligible=eligible, allocated=allocated,
         walltime=limits(rows), restarts=_restarts(rows), reason=_optional(rows, "Reason"), nodes=nodes, tres=tres,
+        user=user,
     )  # fmt: skip
     return list(_runs(table.with_columns(good=rows.good, is_step=is_step)))
 
@@ -70,7 +71,7 @@ def _runs(table: pl.DataFrame) -> Iterator[SlurmRun]:
             run = last[job] = SlurmRun(
                 k, name, int(component or 0), row["submit"], row["eligible"], row["start"], row["end"], row["state"],
                 row["held"], row["allocated"], row["end"], row["suspended"], row["restarts"], row["reason"],
-                row["walltime"], row["nodes"], gpu_types(row["tres"]),
+                row["walltime"], row["nodes"], gpu_types(row["tres"]), row["user"],
             )  # fmt: skip
             yield run
         elif row["end"] is not None and job in last:
