@@ -6,6 +6,7 @@ import numpy as np
 import polars as pl
 
 from optsched.io.traces.rows import Rows
+from optsched.rounding import counted, number
 
 KEEP, CUT = "keep", "cut"
 _CLOSE = 1e-6  # seconds by which the pieces of a job may differ from its duration through rounding
@@ -33,14 +34,15 @@ def apply_walltimes(rows: Rows, table: pl.DataFrame, choice: str) -> pl.DataFram
     if not beyond.any():
         return table
     most = float(over.to_numpy().max())
-    longer = f"{int(beyond.sum())} of {table.height} jobs ran longer than their walltime, by up to {most:.10g} s"
+    jobs = f"{int(beyond.sum()):,} of {counted(table.height, 'job')}"
+    longer = f"{jobs} ran longer than their walltime, by up to {number(most, 10)} s"
     if choice == KEEP:
         rows.say(f"{longer}: they are kept; --walltimes cut ends them at it")
         return table
     rows.say(f"{longer}: they are cut there")
     if "ran" in table.columns:
-        jobs = zip(*(table[name].filter(beyond) for name in ("ran", "duration", "walltime")), strict=True)
-        shorter = pl.Series([_shortened(*job) for job in jobs], dtype=table["ran"].dtype)
+        pieces = zip(*(table[name].filter(beyond) for name in ("ran", "duration", "walltime")), strict=True)
+        shorter = pl.Series([_shortened(*job) for job in pieces], dtype=table["ran"].dtype)
         place = np.arange(table.height)
         place[beyond.to_numpy()] = table.height + np.arange(len(shorter))
         table = table.with_columns(pl.concat([table["ran"], shorter]).gather(place).alias("ran"))
