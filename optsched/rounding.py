@@ -90,3 +90,27 @@ def ratio(value: float, decimals: int = 3, *, exact: bool = False) -> str:
     value = float(f"{value:.{NOISE}g}")
     nearest = fixed(value, decimals, "nearest")
     return fixed(value, decimals, "up") if value > 1 and float(nearest) == 1 else nearest
+
+
+def counted(number: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless the number is 1.
+
+    Parameters
+    ----------
+    number
+        The number.
+    noun
+        The noun in the singular; its plural ends in "s".
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def were(number: int) -> str:
+    """Return the verb behind a number of things: ``was`` or ``were``.
+
+    Parameters
+    ----------
+    number
+        The number.
+    """
+    return "was" if number == 1 else "were"

@@ -8,7 +8,7 @@ from rich.text import Text
 
 from optsched.cli.layout import Sheet
 from optsched.cli.run_table import bound_notes, notes_of
-from optsched.cli.wording import counted, duration, instance_line
+from optsched.cli.wording import duration, instance_line
 from optsched.errors import printable
 from optsched.evaluation.advice.advice import Advice
 from optsched.evaluation.advice.savings import FEWEST, Saving
@@ -18,7 +18,7 @@ from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.report import queued_hours
 from optsched.io.traces.dialect import reading_notes
 from optsched.report.classes import report_marks
-from optsched.rounding import number, ratio
+from optsched.rounding import counted, number, ratio
 from optsched.simulation.run import Run
 
 QUEUED, AVOIDED, DRAWN, WORSE = "queued GPU-h", "avoided", "95 % of draws", "worse off"

@@ -10,7 +10,7 @@ from rich.console import Group
 from rich.text import Text
 
 from optsched.cli.layout import Sheet
-from optsched.cli.wording import counted
+from optsched.rounding import counted
 from optsched.speeds.least_squares import Fitted
 
 

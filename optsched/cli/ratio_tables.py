@@ -9,11 +9,10 @@ from rich.console import Group
 from rich.text import Text
 
 from optsched.cli.layout import Sheet
-from optsched.cli.wording import counted
 from optsched.evaluation.robustness import Robustness
 from optsched.evaluation.suite_ratios import PolicyRatios, RatioTable
 from optsched.report.classes import UNLIKE, marks
-from optsched.rounding import number, ratio
+from optsched.rounding import counted, number, ratio
 
 OWN = "each instance on its own objective"
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from optsched.classes import usual_class
 from optsched.cli.layout import Sheet
-from optsched.cli.wording import counted, duration, instance_line
+from optsched.cli.wording import duration, instance_line
 from optsched.errors import printable
 from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.optimum_bounds import KNOWN
@@ -20,7 +20,7 @@ from optsched.io.traces.dialect import reading_notes
 from optsched.problem.instance import Instance
 from optsched.registry import PartsByClass
 from optsched.report.classes import UNLIKE, report_marks
-from optsched.rounding import number, ratio, significant
+from optsched.rounding import counted, number, ratio, significant
 from optsched.simulation.run import Run
 from optsched.speeds.duration import solo_times
 

@@ -12,12 +12,12 @@ from rich.text import Text
 
 from optsched.cli.layout import Sheet
 from optsched.cli.run_table import METRICS, WAITED, bound_notes, metric_cells, notes_of
-from optsched.cli.wording import counted, duration, instance_line
+from optsched.cli.wording import duration, instance_line
 from optsched.errors import printable
 from optsched.evaluation.score import Score
 from optsched.io.traces.dialect import reading_notes
 from optsched.problem.table import Table
-from optsched.rounding import number, ratio
+from optsched.rounding import counted, number, ratio
 
 DEFAULT_KEYS = ("size", "week")
 ROWS = 12  # of a table of groups that was not asked for
@@ -58,7 +58,7 @@ def score_view(score: Score, tables: Mapping[str, Table], *, whole: bool = False
 
 
 def _bounds(score: Score) -> Sheet:
-    line, exact = score.line, score.line.bound is not None and score.line.bound.exact
+    line, exact = score.line, score.optimal or (score.line.bound is not None and score.line.bound.exact)
     queued = line.run.metrics["gpu_hours"]["waiting"] + line.run.metrics["gpu_hours"]["overhead"]
     slowdown, least = line.run.metrics["mean_bsld"], score.least_slowdown
     sheet = Sheet(("", line.policy, "best possible", "ratio", "avoidable at most"))
@@ -68,7 +68,7 @@ def _bounds(score: Score) -> Sheet:
         number(line.value, 12),
         "-" if line.bound is None else f"{sign} {number(line.bound.value, 12, 'up' if line.bound.gain else 'down')}",
         "-" if line.ratio is None else f"{'=' if exact else '<='} {ratio(line.ratio, exact=exact)}",
-        number(score.avoidable, 12, "up"),
+        "0" if score.optimal else number(score.avoidable, 4, "nearest" if exact else "up"),
     )
     if score.report.least_queued is not None:
         least_queued = f">= {number(score.report.least_queued, 4, 'down')}"

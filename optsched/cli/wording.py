@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from optsched.errors import printable
 from optsched.problem.instance import Instance
-from optsched.rounding import fixed
+from optsched.rounding import counted, fixed
 
 SHORTEST = 1e-12  # seconds; a shorter duration is the rounding of clocks
 
@@ -21,19 +21,6 @@ def duration(seconds: float) -> str:
         if abs(seconds) >= 2 * size:
             return f"{seconds / size:,.1f} {unit}"
     return f"{seconds:,.3g} s" if abs(seconds) >= SHORTEST else "0 s"
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless the number is 1.
-
-    Parameters
-    ----------
-    number
-        The number.
-    noun
-        The noun in the singular; its plural ends in "s".
-    """
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def instance_line(instance: Instance, skipped: int = 0) -> str:

@@ -14,7 +14,7 @@ from optsched.classes import usual_class
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, named_anyway
-from optsched.rounding import number
+from optsched.rounding import counted, number
 from optsched.simulation.knowledge import NOT_STATED
 from optsched.simulation.metrics import HOUR, first_starts, metrics, without_overhead
 from optsched.simulation.run import Run
@@ -99,6 +99,11 @@ class LoggedRun(Run):
         split["gpu_hours"]["overhead"] = overhead
         split["gpu_hours"]["idle"] -= overhead
         return {**found, **split}
+
+    @cached_property
+    def most_in_use(self) -> int:
+        """The most GPUs that the log has in use at once."""
+        return int(_in_use_at_starts(self.schedule.relative)[0].max(initial=0))
 
     @cached_property
     def idle_spans(self) -> tuple[IdleSpan, ...]:
@@ -207,7 +212,8 @@ def _inconsistencies(schedule: Schedule, epoch: float) -> Iterator[Inconsistency
         yield Inconsistency("arrival", ids[job[s]], f"starts at {at(start[s])}, before its submission at {arrival}")
     for s in np.flatnonzero(gangs != instance.gpus[job]).tolist():
         asked = instance.gpus[job[s]]
-        yield Inconsistency("gang", ids[job[s]], f"holds {gangs[s]} GPUs from {at(start[s])}, and its gang is {asked}")
+        held = counted(int(gangs[s]), "GPU")
+        yield Inconsistency("gang", ids[job[s]], f"holds {held} from {at(start[s])}, and its gang is {asked}")
     order = np.lexsort((start, job))
     twice = np.flatnonzero((np.diff(job[order]) == 0) & (start[order][1:] < end[order][:-1]))
     for s in order[twice + 1].tolist():
@@ -215,7 +221,8 @@ def _inconsistencies(schedule: Schedule, epoch: float) -> Iterator[Inconsistency
     in_use, rows = _in_use_at_starts(schedule)
     total = instance.cluster.gpus
     for s, used in zip(rows[in_use > total].tolist(), in_use[in_use > total].tolist(), strict=True):
-        yield Inconsistency("capacity", ids[job[s]], f"starts at {at(start[s])}: {used} GPUs are in use, of {total}")
+        held = f"{used:,} GPUs are in use, of {total:,}"
+        yield Inconsistency("capacity", ids[job[s]], f"starts at {at(start[s])}: {held}")
     lasted = np.bincount(job, weights=end - start, minlength=instance.n)
     short = np.flatnonzero(lasted < instance.duration * (1 - SAME) - np.spacing(np.abs(end).max(initial=0.0)))
     for j in short[np.isin(short, job)].tolist():

@@ -8,6 +8,7 @@ from typing import Any
 
 from optsched.check.certain_times import MOST_FORGIVEN
 from optsched.guarantees.judge import Judgement, chosen
+from optsched.rounding import NOISE
 
 
 @dataclass(frozen=True)
@@ -103,6 +104,11 @@ class MeasuredRatio:
     def ratio(self) -> float | None:
         """The value divided by the optimum of the class of the run, or by a verified bound; None without a bound."""
         return None if self.bound is None else self.bound.ratio(self.value)
+
+    @property
+    def optimal(self) -> bool:
+        """True if the value is the bound, up to the rounding of floats."""
+        return self.ratio is not None and float(f"{self.ratio:.{NOISE}g}") == 1
 
     @property
     def guarantee(self) -> Judgement | None:

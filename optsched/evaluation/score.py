@@ -24,12 +24,16 @@ from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import get_objective, objective_of
 from optsched.problem.schedule import Schedule, Scheduled, schedule_in
 from optsched.problem.table import Table
-from optsched.rounding import Side, fixed, number
+from optsched.rounding import Side, counted, fixed, number, ratio, were
 from optsched.simulation.knowledge import NOT_STATED
 from optsched.simulation.metrics import HOUR, bounded_slowdowns
 from optsched.simulation.run import RUNS, Run
 
 FLOW = "total_flow_time"
+WEIGHTED = ("total_weighted_flow_time", "total_weighted_completion_time", "total_weighted_tardiness")
+SUMS = {FLOW: "job-seconds", "total_completion_time": "job-seconds", **dict.fromkeys(WEIGHTED, "weighted job-seconds")}
+TIMES = dict.fromkeys(("makespan", "max_flow_time"), "seconds")
+UNITS = {**SUMS, **TIMES}  # of objectives
 NEAREST: Side = "nearest"
 UP: Side = "up"
 WEEK = 7 * 86400.0
@@ -96,6 +100,11 @@ class Score:
         return self.line.ratio is not None and self.line.ratio < 1
 
     @property
+    def optimal(self) -> bool:
+        """True if the schedule is consistent and its value is the bound."""
+        return self.line.optimal and not self.inconsistencies
+
+    @property
     def inconsistencies(self) -> tuple[Inconsistency, ...]:
         """Everything in the log that no schedule can have; the referee has accepted a schedule that is no log."""
         return self.run.inconsistencies if isinstance(self.run, LoggedRun) else ()
@@ -118,17 +127,27 @@ class Score:
         if self.objective == FLOW:
             head = f"the jobs of these {span} stayed {value} seconds"
         else:
-            head = f"{self.objective} of the jobs of these {span} is {value}"
+            head = f"{self.objective} of the jobs of these {span} is {value} {UNITS.get(self.objective, '')}".rstrip()
         if bound is None or line.ratio is None:
             return f"{head}; no bound is known"
         if self.below_bound:
             limit = in_words(bound.value, "up" if gain else "down")
-            return f"{head}, which is better than the bound {limit}: some jobs did not run as the instance states them"
+            return f"{head}, which is better than the bound {limit}: {self._reason}"
+        if self.optimal:
+            return f"{head}, which is optimal"
         most, side = ("", NEAREST) if bound.exact else ("at most ", UP)
-        times, left = fixed(line.ratio, 2, side), in_words(self.avoidable or 0.0, side)
+        times, left = ratio(line.ratio, 2, exact=bound.exact), in_words(self.avoidable or 0.0, side)
         if gain:
             return f"{head}, the best possible is {most}{times} times that; {most}{left} were missed"
         return f"{head}, {most}{times} times the best possible; {most}{left} were avoidable"
+
+    @property
+    def _reason(self) -> str:
+        # why a log is better than the bound
+        if isinstance(self.run, LoggedRun) and any(entry.rule == "capacity" for entry in self.inconsistencies):
+            used, gpus = self.run.most_in_use, self.instance.cluster.gpus
+            return f"up to {counted(used, 'GPU')} {were(used)} in use at once, and the cluster has {gpus:,}"
+        return "some jobs did not run as the instance states them"
 
     def by(self, key: str) -> Table:
         """Return what the schedule made of every group of jobs.
@@ -142,7 +161,8 @@ class Score:
         -------
         Table
             A row a group: jobs, GPU-hours of their runs and of their waiting, means, total flow time, a certified bound on
-            it as if the group had the cluster alone, and the ratio of the two.
+            it as if the group had the cluster alone, and the ratio of the two. A group of all jobs has the bound of the
+            whole schedule if that is larger.
 
         Raises
         ------
@@ -157,6 +177,8 @@ class Score:
             member = (labels == label).fill_null(False) if label is not None else labels.is_null()
             group, alone = jobs.filter(member), local.replace(jobs=local.table.filter(member))
             flow, bound = float(group["jct"].sum()), quick_bound(alone, FLOW, SINGLE)
+            if group.height == jobs.height and self.objective == FLOW and self.line.bound is not None:
+                bound = max(bound or 0.0, self.line.bound.value)
             rows.append(
                 {
                     key: label,
@@ -329,7 +351,7 @@ def _require_accepted(violations: list[Any]) -> None:
 
 
 def in_words(value: float, side: Side = "nearest") -> str:
-    """Return a number as a sentence shows it: ``690.5 million``, or with its digits below a million.
+    """Return a number as a sentence shows it: ``690.5 million``, or as in a table below a million.
 
     Parameters
     ----------
@@ -341,7 +363,7 @@ def in_words(value: float, side: Side = "nearest") -> str:
     for word, size in (("billion", 1e9), ("million", 1e6)):
         if abs(value) >= size:
             return f"{fixed(value / size, 1 if abs(value) >= 100 * size else 2, side)} {word}"
-    return number(value, 6, side)
+    return number(value, 4, side)
 
 
 SPANS_OF_TIME = (("months", 30.44 * 86400), ("weeks", WEEK), ("days", 86400.0), ("hours", HOUR), ("minutes", 60.0))

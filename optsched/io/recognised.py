@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 
 from optsched.io.traces.columns_csv import RAN, asked_columns
@@ -38,10 +39,10 @@ def source_to_type(path: Path) -> str:
     if not any(name.isidentifier() for name in names):  # only numbers, so there is no header
         return ""
     columns = asked_columns(names)
-    return f"csv:{path} --columns {columns}" + ("" if f"{RAN[0]}=" in columns else CLUSTER)
+    return f"{shlex.quote(f'csv:{path}')} --columns {columns}" + ("" if f"{RAN[0]}=" in columns else CLUSTER)
 
 
 def _typed(form: Dialect, path: Path, guesses: bool | None = None) -> str:
     part = f"#{form.fragment.split()[0].rstrip(',')}" if form.fragment else ""
     guesses = form.guesses_cluster if guesses is None else guesses
-    return f"{form.name}:{path}{part}" + ("" if form.brings_cluster or guesses else CLUSTER)
+    return shlex.quote(f"{form.name}:{path}") + part + ("" if form.brings_cluster or guesses else CLUSTER)

@@ -6,15 +6,11 @@ from collections.abc import Sequence
 
 from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.report import Line, Report
-from optsched.evaluation.score import in_words
+from optsched.evaluation.score import SUMS, TIMES, UNITS, in_words
 from optsched.plot.time_axis import in_unit
 from optsched.rounding import number, ratio
 from optsched.simulation.knowledge import Knowledge
 
-SUMS = {"total_flow_time": "job-seconds", "total_completion_time": "job-seconds"}
-WEIGHTED = ("total_weighted_flow_time", "total_weighted_completion_time", "total_weighted_tardiness")
-SUMS |= dict.fromkeys(WEIGHTED, "weighted job-seconds")
-TIMES = ("makespan", "max_flow_time")  # in seconds
 CLOCKED = ("total_completion_time", "total_weighted_completion_time", "makespan")  # they include the clock of the log
 IN_WORDS = {
     "total_flow_time": "total flow time",
@@ -73,7 +69,7 @@ def distance(line: Line) -> str:
         return f"The bound on the {goal} is {number(line.bound.value)}, so {who} has no ratio to the best possible schedule."
     if line.ratio < 1:
         return f"The log is inconsistent: its {goal} is better than the bound {number(line.bound.value)}."
-    if line.ratio == 1:
+    if line.optimal:
         return f"{who} is optimal: no schedule of the class {line.bound.schedule_class} has a better {goal}."
     exact = line.bound.exact
     times = ratio(line.ratio, 2, exact=exact)
@@ -84,7 +80,7 @@ def distance(line: Line) -> str:
 
 
 def _avoidable(line: Line) -> str:
-    if line.bound is None or line.objective not in (*SUMS, *TIMES):
+    if line.bound is None or line.objective not in UNITS:
         return ""
     exact, excess = line.bound.exact, line.value - line.bound.value
     start, side = ("", "nearest") if exact else ("At most ", "up")

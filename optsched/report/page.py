@@ -9,6 +9,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import platform
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -24,6 +25,8 @@ from optsched.report.page_charts import PageChart
 CURVES = 8  # colours of curves in the template
 SHOWN_ROWS = 200  # of a table; a page is for reading
 PROGRAMS = ("optsched", "highspy", "numpy")
+# a line may break behind these signs within a name, but not within a number or before its sign
+BREAK = re.compile(r"(?<=[\w)\]])(?!(?<=\d).\d)([:,+/-])(?=\w)")
 
 
 @dataclass(frozen=True)
@@ -140,9 +143,16 @@ def _file(name: str) -> str:
 @cache
 def _template() -> Template:
     options: dict[str, Any] = {"trim_blocks": True, "lstrip_blocks": True, "undefined": StrictUndefined}
-    return Environment(autoescape=True, finalize=_shown, **options).from_string(_file("page.html.j2"))
+    environment = Environment(autoescape=True, finalize=_shown, **options)
+    environment.filters["parts"] = _parts
+    return environment.from_string(_file("page.html.j2"))
 
 
 def _shown(value: Any) -> Any:
     """Return a text of the page with control characters as escapes; markup of the template itself is another type."""
     return printable(value, lines=True) if type(value) is str else value
+
+
+def _parts(value: Any) -> list[str]:
+    """Return the parts of a text between which a line may break within a name."""
+    return BREAK.sub("\\1\0", _shown(str(value))).split("\0")

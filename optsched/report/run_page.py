@@ -38,6 +38,7 @@ MOST_GROUPS = 10  # users or groups on each side of the table of gains
 KNOWLEDGE = {
     "clairvoyant": "it knows the processing time of a job at its arrival",
     "predicted": "it asks a predictor for the processing time of a job at its arrival",
+    "user-limits": "it reads the limit that the user stated",
     "non-clairvoyant": "it learns the processing time of a job when the job completes",
 }
 
@@ -111,8 +112,9 @@ def key_figures(report: Report) -> list[tuple[str, str]]:
     first, instance, figures = report.lines[0], report.instance, []
     metrics = first.run.metrics
     if first.ratio is not None and first.bound is not None:
-        times = f"{ratio(first.ratio, 2, exact=first.bound.exact)} \u00d7"
-        figures.append((times if first.bound.exact else f"\u2264 {times}", "times the best possible"))
+        exact = first.bound.exact or first.optimal
+        times = f"{ratio(first.ratio, 2, exact=exact)} \u00d7"
+        figures.append((times if exact else f"\u2264 {times}", "times the best possible"))
     if metrics["finished"] and not metrics["unfinished"]:
         figures.append((in_unit(metrics["mean_jct"]), "mean job completion time"))
         figures.append((in_unit(metrics["mean_queueing"]), "mean queueing time"))

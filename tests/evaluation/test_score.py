@@ -96,10 +96,25 @@ def test_a_log_below_the_bound_says_so() -> None:
     assert result.avoidable is None
     sentence = (
         "the jobs of these 10 seconds stayed 90 seconds, which is better than the bound 450: "
-        "some jobs did not run as the instance states them"
+        "up to 9 GPUs were in use at once, and the cluster has 1"
     )
     assert result.sentence == sentence
     assert len(result.inconsistencies) == 8
+
+
+def test_a_value_that_is_the_bound_is_optimal() -> None:
+    result = score(Instance([Job("a", 0, 1, 10, ran=((0, 10),))], "1x2"), objective="makespan")
+    assert result.optimal
+    assert result.sentence == "makespan of the jobs of these 10 seconds is 10 seconds, which is optimal"
+    early = score(Instance([Job("a", 5, 1, 10, ran=((5, 10), (9, 15)))], "1x2"))
+    assert early.line.optimal
+    assert not early.optimal  # no schedule runs a job twice at once
+
+
+def test_a_group_of_all_jobs_has_the_bound_of_the_schedule() -> None:
+    jobs = [Job(str(k), 0, 3, 10, ran=((10 * k, 10 * k + 10),)) for k in range(9)]  # one gang at a time
+    result = score(Instance(jobs, "1x4"))
+    assert result.by("week")["ratio"].to_list() == result.by("size")["ratio"].to_list() == [result.line.ratio]
 
 
 @pytest.mark.parametrize("goal", ["total_completion_time", "makespan", "total_utility"])
@@ -107,6 +122,7 @@ def test_other_objectives_have_a_sentence(goal: str) -> None:
     result = score(LOG, objective=goal)
     assert result.sentence.startswith(f"{goal} of the jobs of these 7 days is ")
     assert ("best possible is" in result.sentence) == (goal == "total_utility")
+    assert (" seconds, which is optimal" in result.sentence) == (goal == "makespan")
 
 
 def test_numbers_of_the_sentence_are_rounded_to_the_side_of_the_truth() -> None:
@@ -114,6 +130,7 @@ def test_numbers_of_the_sentence_are_rounded_to_the_side_of_the_truth() -> None:
     assert in_words(437_027_817.3, "up") == "437.1 million"
     assert in_words(1_100_000_000) == "1.10 billion"
     assert in_words(89.5, "up") == "89.5"
+    assert in_words(66.5287, "up") == "66.6"  # as in the tables
 
 
 @pytest.mark.parametrize("seed", range(8))

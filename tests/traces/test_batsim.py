@@ -34,8 +34,8 @@ def test_what_was_held_is_what_the_intervals_count(read: Reader) -> None:
     assert found.table.select("gpus", "duration", "walltime").rows() == [(3, 3, None), (1, 3, None)]
     assert found.cluster == osd.Cluster.parse("1x8")
     lines = "\n".join(found.recipe["parameters"]["said"])
-    assert "1 jobs held another number" in lines
-    assert "1 rows state another execution_time than finish_time - starting_time, the first in row 3" in lines
+    assert "1 job held another number" in lines
+    assert "in 1 row the execution_time is not finish_time - starting_time, the first in row 3" in lines
 
 
 @pytest.mark.parametrize("intervals", ["3-1", "0-2 1", "0,x", "0-", "1000000"])

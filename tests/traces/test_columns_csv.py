@@ -220,6 +220,9 @@ def test_starts_and_ends_that_cannot_be(read: Reader) -> None:
         InputError, match=r"which column is end.*--columns arrival=arrival,gpus=gpus,start=start,end=end"
     ):
         read("csv", RAN, columns={"arrival": "arrival", "gpus": "gpus", "start": "start"})
+    asked = r"which column is arrival and which is .*--columns arrival=Queued,gpus=GPUs,start=Launch,end=Finish with"
+    with pytest.raises(InputError, match=asked):
+        read("csv", "Queued,GPUs,Launch,Finish\n0,1,0,9\n")
 
 
 def test_a_bad_row_does_not_own_its_id(read: Reader) -> None:

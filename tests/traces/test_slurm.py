@@ -159,7 +159,7 @@ def test_types_limit_a_job_only_if_the_cluster_has_them(slurm: Read) -> None:
     typed = slurm(text(), cluster=Cluster.parse("4x4:A100+1x4:V100"))
     types = {name: job["gpu_types"] for name, job in jobs_of(typed).items()}
     assert types == dict.fromkeys(types) | {"1": ["a100"], "9_0": ["v100"], "9_1": ["v100"], "20": ["a100"]}
-    assert "1 jobs ran on GPUs of several types" in said(typed)
+    assert "1 job ran on GPUs of several types" in said(typed)
     typed.instance()
     assert "gpu_types" not in slurm(text(), cluster=Cluster.parse("4x8")).table.columns
 
@@ -167,14 +167,14 @@ def test_types_limit_a_job_only_if_the_cluster_has_them(slurm: Read) -> None:
 def test_what_is_missing_without_duplicates_and_without_steps(slurm: Read) -> None:
     last = [row for row in ROWS if row["State"] not in ("REQUEUED", "RESIZING") and "." not in row["JobID"]]
     read = slurm(text(last))
-    assert "1 jobs were requeued and the export lacks -D" in said(read)
+    assert "1 job was requeued and the export lacks -D" in said(read)
     assert "no steps in the export (-X)" in said(read)
     job = jobs_of(read)["30"]
     assert (job["ran"], job["arrival"]) == ([[300, 350]], 150)
     counted = slurm(
         text([row | {"Restarts": "2"} for row in ROWS if row["JobIDRaw"] == "30"], fields=(*FIELDS, "Restarts"))
     )
-    assert "1 jobs were requeued" in said(counted)
+    assert "1 job was requeued" in said(counted)
 
 
 def test_a_clock_that_goes_back(slurm: Read) -> None:
@@ -185,7 +185,7 @@ def test_a_clock_that_goes_back(slurm: Read) -> None:
     ]
     read = slurm(text(rows))
     assert read.table["ran"].to_list() == [[[10, 50]], [[50, 60]]]
-    assert "the clock went back while 1 runs lasted" in said(read)
+    assert "the clock went back during 1 run" in said(read)
     with pytest.raises(InputError, match=r"row 2, End = '1799996450'.*-T, --truncate.*sacct without -T"):
         slurm(text([rows[0] | {"ElapsedRaw": "0"}, rows[1]]))
     with pytest.raises(InputError, match=r"row 28, End.*-T"):

@@ -113,6 +113,7 @@ def test_every_way_to_misname_a_source(folder: Path) -> None:
     (folder / "own.csv").write_text("Submit Time;run_seconds;state\n0;1;ok\n")
     (folder / "notes.txt").write_text("nothing of this is a table\n")
     (folder / "ran.csv").write_text("Submitted At,GPUs,start_time,end_time,Elapsed,State\n0,1,0,9,9,x\n")
+    (folder / "a log.csv").write_text("Queued,GPUs,Launch,Finish\n0,1,0,9\n")
     (folder / "log.swf").write_text("; MaxProcs: 8\n" + "1 0 5 9 4 -1 -1 -1 -1 -1 1 7 -1 -1 3 -1 -1 -1\n")
     (folder / "classic.json").write_text('[{"id": "C", "problem": "1|r_j|sumC", "machines": 1, "p": [1]}]')
     (folder / "jobs.trace").write_text("LM\tpython3 main.py\t--steps\t7\t0\t1\n")
@@ -127,10 +128,17 @@ def test_every_way_to_misname_a_source(folder: Path) -> None:
         (f"{folder}/none.csv", r"none\.csv: no such file"),
         ("none.parquet", r"none\.parquet: no such file"),
         (f"{folder}/log.csv", r"named with its dialect \(expected: philly:.*log\.csv --cluster NODESxGPUS\)"),
-        (f"{folder}/own.csv", r"csv:.*own\.csv --columns arrival=Submit Time,gpus=...,duration=run_seconds --cluster"),
+        (
+            f"{folder}/own.csv",
+            r"csv:.*own\.csv --columns 'arrival=Submit Time,gpus=...,duration=run_seconds' --cluster",
+        ),
         (
             f"{folder}/ran.csv",
-            r"csv:.*csv --columns arrival=Submitted At,gpus=GPUs,start=start_time,end=end_time,status=State\)",
+            r"csv:.*csv --columns 'arrival=Submitted At,gpus=GPUs,start=start_time,end=end_time,status=State'\)",
+        ),
+        (
+            f"{folder}/a log.csv",
+            r"expected: 'csv:.*/a log\.csv' --columns arrival=Queued,gpus=GPUs,start=Launch,end=Finish\)",
         ),
         (f"{folder}/log.swf", r"named with its dialect \(expected: swf:.*/log\.swf\)"),
         (f"{folder}/classic.json", r"named with its dialect \(expected: classic:.*/classic\.json#ID\)"),

@@ -57,10 +57,10 @@ def test_right_readings(data_dir: Path, name: str) -> None:
         "all-failed": "status is 0 (failed) in every row",
         "archive": "MaxProcs is '128 (120,8)'\nstatus of 3 of 27\n a colon: MaxProcs: 9999\nmore than the 128",
         "checkpoints-double": "7 jobs ran in parts",
-        "epoch-21-columns": "up to 21\n2 rows have a negative run\ncolumn 17 is 1 in every row\nguessed: 1542 proc",
+        "epoch-21-columns": "up to 21\n2 rows with a negative run\ncolumn 17 is 1 in every row\nguessed: 1,542 proc",
         "model": "no MaxProcs: its MaxNodes\nno schedule was logged",
         "submit-is-start": "note in the log: There is no information on wait times - the given submit times are actually",
-        "tabs-and-names": "9 jobs name a job that must end\nwaiting time is 0 in every row",
+        "tabs-and-names": "column 17 orders 9 jobs after another\nwaiting time is 0 in every row",
     }
     for part in expected.get(name, "").split("\n"):
         assert part in said(read)

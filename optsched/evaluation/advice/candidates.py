@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
+
 from optsched.errors import InputError
 from optsched.policies.simulate import PolicyLike, Specification, names_a_class, names_nodes, specify
 from optsched.problem.instance import Instance
@@ -108,7 +110,7 @@ def with_restart(text: str, restart: float) -> str:
     head, plus, place = text.partition("+")
     if names_a_class(head) or "restart=" in head or "restart" not in parameters_of(type(specify(text).policy)):
         return text
-    return f"{head}{',' if ':' in head else ':'}restart={restart:g}{plus}{place}"
+    return f"{head}{',' if ':' in head else ':'}restart={np.format_float_positional(restart, trim='-')}{plus}{place}"
 
 
 def _placed(policy: PolicyLike, placements: Iterable[str]) -> Iterable[Specification]:

@@ -37,6 +37,7 @@ from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish,
 from optsched.io.traces.rows import Rows, pieces_of
 from optsched.io.traces.text_table import read_text_table
 from optsched.problem.cluster import MAX_GPUS, Cluster
+from optsched.rounding import counted
 
 HEADER = (
     *("job_id", "submission_time", "requested_number_of_resources", "requested_time", "final_state"),
@@ -76,7 +77,7 @@ def read(request: TraceRequest) -> TraceRead:
     other = rows.good & (held != asked).fill_null(False)
     if other.any():
         rows.say(
-            f"{int(other.sum())} jobs held another number of resources than they requested: what they held is taken"
+            f"{counted(int(other.sum()), 'job')} held another number of resources than requested: what was held is taken"
         )
     gpus = pl.select(pl.coalesce(held, asked).alias(asked.name)).to_series()
     named = highest.filter(rows.good).drop_nulls().to_numpy()
@@ -97,7 +98,7 @@ def _duration(rows: Rows, start: pl.Series, end: pl.Series, work: pl.Series) -> 
     differ = rows.good & frame.select((~near & pl.col("work").is_not_null()).fill_null(False)).to_series()
     if differ.any():
         line = rows.line.filter(differ)[0]
-        count = f"{int(differ.sum())} rows state another execution_time than finish_time - starting_time"
+        count = f"in {counted(int(differ.sum()), 'row')} the execution_time is not finish_time - starting_time"
         rows.say(f"{count}, the first in row {line}; finish_time - starting_time is used")
     return frame.select(pl.when(near & (pl.col("work") > 0)).then("work").otherwise("computed")).to_series()
 

@@ -39,6 +39,7 @@ With ``start`` the jobs have what ran (``ran``), and without a cluster the most 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 
 import polars as pl
@@ -61,9 +62,10 @@ KNOWN_AS = {
     "gangsize gang workers",
     "duration": "duration durations durationseconds runseconds seconds runtime runtimeseconds runtimes elapsed "
     "elapsedseconds elapsedraw servicetime jobduration length run",
-    "start": "start started starttime startedat starttimestamp startat began begin begintime launched launchtime",
+    "start": "start started starttime startedat starttimestamp startat began begin begintime launch launched launchedat "
+    "launchtime",
     "end": "end ended endtime endedat endtimestamp endat finish finished finishtime finishedat completed completedat "
-    "completiontime",
+    "completiontime stop stopped stoptime",
     "walltime": "walltime timelimit limit requestedtime reqtime requestedwalltime walltimelimit maxruntime estimate",
     "status": "status state jobstate jobstatus finalstate",
     "id": "id job jobid jobname name",
@@ -174,6 +176,9 @@ def _columns(rows: Rows, wanted: Mapping[str, str] | None) -> dict[str, str]:
     needed: tuple[str, ...] = (*NEEDED[:2], *RAN) if by_times else NEEDED[:2] if by_rate else NEEDED
     missing = [field for field in needed if field not in columns]
     if missing:
+        guessed = guessed_columns(there)
+        if "duration" in missing and "duration" not in guessed and all(field in guessed for field in RAN):
+            needed = (*NEEDED[:2], *RAN)  # they serve in place of a duration
         asked = asked_columns(there, columns, needed)
         why = f"which column is {' and which is '.join(missing)}?"
         legal = f"--columns {asked} with columns of the file: {', '.join(there)}"
@@ -182,7 +187,7 @@ def _columns(rows: Rows, wanted: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def asked_columns(there: Sequence[str], columns: Mapping[str, str] = NOTHING, needed: Sequence[str] = ()) -> str:
-    """Return what to type behind ``--columns``, with ``...`` where no column of the file is likely to be meant.
+    """Return what to type behind ``--columns`` in a shell, with ``...`` where no column of the file is likely to be meant.
 
     Parameters
     ----------
@@ -199,7 +204,7 @@ def asked_columns(there: Sequence[str], columns: Mapping[str, str] = NOTHING, ne
         ran = all(field in guessed for field in RAN)
         labels = [field for field in ("walltime", "user", "status") if field in guessed]
         needed = (*NEEDED[:2], *RAN, *labels) if ran else NEEDED
-    return ",".join(f"{field}={guessed.get(field, '...')}" for field in needed)
+    return shlex.quote(",".join(f"{field}={guessed.get(field, '...')}" for field in needed))
 
 
 def guessed_columns(there: Sequence[str]) -> dict[str, str]:

@@ -26,6 +26,7 @@ from optsched.problem.job_table import RULES, pieces_earlier
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import Registry
+from optsched.rounding import counted, were
 
 COMPRESSED = (".gz", ".zst")
 CLUSTER_LEGAL = "--cluster NODESxGPUS[:TYPE][+...], e.g. 8x8"
@@ -147,7 +148,7 @@ def reading_notes(instance: Instance) -> list[str]:
     for key, phrase in ((LEFT_OUT, "left out"), (SKIPPED, "invalid rows skipped")):
         counts = parameters.get(key)
         if isinstance(counts, Mapping) and counts:
-            lines.append(f"{phrase}: {', '.join(f'{count} ({reason})' for reason, count in counts.items())}")
+            lines.append(f"{phrase}: {', '.join(f'{count:,} ({reason})' for reason, count in counts.items())}")
     said = parameters.get(SAID)
     return lines + ([str(line) for line in said] if isinstance(said, list) else [])
 
@@ -384,12 +385,13 @@ def finish(
     table = apply_walltimes(rows, table, request.walltimes, paused)
     used, format_read = gpus_in_use(table), DIALECTS.get(request.dialect)
     if used is not None:
-        counts = {"cpu": "CPUs", "node": "nodes"}.get(request.unit, format_read.counts)
+        noun = {"cpu": "CPU", "node": "node"}.get(request.unit, format_read.counts.removesuffix("s"))
+        held = f"{counted(used, noun)} {were(used)} in use at once"
         if where is None and format_read.guesses_cluster:
             where = cluster = Cluster.parse(f"1x{used}")
-            rows.say(f"the cluster is guessed: {used} {counts} were in use at once; state yours with --cluster")
+            rows.say(f"the cluster is guessed: {held}; state yours with --cluster")
         elif where is not None and used > where.gpus and request.unit != "node":
-            rows.say(f"up to {used} {counts} were in use at once, more than the {where.gpus} of the cluster")
+            rows.say(f"up to {held}, more than the {where.gpus:,} of the cluster")
     # rows that are invalid, and gangs too wide for the cluster given before the last job kept
     passed = (arrival <= arrival.filter(kept).max()) if bool((rows.good & ~kept).any()) else every
     skipped = int((~legal & ~rows.absent).sum()) + int((legal & ~rows.good & passed.fill_null(True)).sum())

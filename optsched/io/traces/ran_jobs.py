@@ -9,6 +9,7 @@ import polars as pl
 from optsched.io.traces.dialect import TraceRequest
 from optsched.io.traces.rows import Rows, pieces_of
 from optsched.problem.cluster import MAX_GPUS, Cluster, NodeGroup
+from optsched.rounding import number
 
 NO_TYPE = NodeGroup(1).gpu
 TOLERANCE = 1.0  # seconds by which a stated duration may differ: many logs cut times to the second
@@ -78,9 +79,9 @@ def say_other_durations(rows: Rows, field: str, stated: pl.Series, computed: pl.
     """
     other = rows.good & ((stated - computed).abs() > TOLERANCE).fill_null(False)
     if other.any():
-        line, says, counted = (column.filter(other)[0] for column in (rows.line, stated, computed))
-        count = f"{int(other.sum())} of {int(rows.good.sum())} rows"
-        first = f"the first in row {line}: {says:.10g} s, not {counted:.10g} s"
+        line, says, lasted = (column.filter(other)[0] for column in (rows.line, stated, computed))
+        count = f"{int(other.sum()):,} of {int(rows.good.sum()):,} rows"
+        first = f"the first in row {line}: {number(says, 10)} s, not {number(lasted, 10)} s"
         rows.say(f"{count} state another {field} than end - start, {first}; end - start is used")
 
 

@@ -327,6 +327,19 @@ class Rows:
         self._names = field, self.text(field)
         return self._names[1]
 
+    def product(self, *fields: str) -> str:
+        """Add a column that shows the product of columns as the file has it, ``2 x 4``, and return its name.
+
+        Parameters
+        ----------
+        *fields
+            Names of the columns.
+        """
+        name = " x ".join(fields)
+        self._fields = self._fields.with_columns(pl.concat_str(fields, separator=" x ").alias(name))
+        self.columns = self._fields.columns
+        return name
+
     def named(self, names: pl.Series) -> pl.Series:
         """Return names that replace those of `unique` in the check for duplicates.
 

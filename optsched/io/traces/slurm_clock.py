@@ -14,6 +14,7 @@ from optsched.errors import InputError
 from optsched.io.traces.rows import Rows
 from optsched.io.traces.slurm_jobs import RUNNING, WAITING
 from optsched.io.traces.slurm_times import lengths
+from optsched.rounding import counted, were
 
 TOLERANCE = 1.0  # seconds: Slurm cuts times to the second
 CHANGE = 1800.0  # clocks go back by half-hours
@@ -99,8 +100,8 @@ def _after_the_change(rows: Rows, table: pl.DataFrame) -> pl.DataFrame:
     moves = (early & (pl.col("start") + change >= pl.col("submit") - TOLERANCE)).fill_null(False)
     moved = int(table.select(moves.sum()).item())
     rows.say(
-        f"the clock went back while {count} runs lasted: they end at Start + Elapsed + Suspended; {moved} runs that start "
-        f"before their submission are moved; export with {UTC}"
+        f"the clock went back during {counted(count, 'run')}: the end is Start + Elapsed + Suspended; "
+        f"{counted(moved, 'run')} with a start before the submission {were(moved)} moved; export with {UTC}"
     )
     return table.with_columns(
         pl.when(moves).then(pl.col(name) + change).otherwise(pl.col(name)).alias(name) for name in ("start", "end")
@@ -113,11 +114,12 @@ def _compared(rows: Rows, table: pl.DataFrame, given: bool) -> pl.Series:
     wrong = table.filter(pl.col("ended") & (pl.col("held") > 0) & (pl.col("left").abs() > TOLERANCE))
     if wrong.height:
         listed = [
-            f"{job} ({stated:.0f} s, not {stated + left:.0f} s)"
+            f"job {job} ({stated:,.0f} s, not {stated + left:,.0f} s)"
             for job, stated, left in wrong.select("id", "stated", "left").head(SHOWN).iter_rows()
         ]
-        listed += [f"{wrong.height - SHOWN} more"] if wrong.height > SHOWN else []
+        listed += [f"{wrong.height - SHOWN:,} more"] if wrong.height > SHOWN else []
         hint = "" if given else "; the field Suspended would tell whether they were suspended"
-        rows.say(f"Elapsed is not End - Start - Suspended: {', '.join(listed)}; Start and End count{hint}")
+        count = counted(wrong.height, "run")
+        rows.say(f"Elapsed is not End - Start - Suspended in {count}: {', '.join(listed)}; Start and End count{hint}")
     unknown = pl.lit(0.0) if given else pl.when(pl.col("ended") & (pl.col("left") > TOLERANCE)).then(pl.col("left"))
     return table.select(pl.coalesce(pl.col("given"), unknown, pl.lit(0.0)).alias("suspended"))["suspended"]

@@ -51,6 +51,7 @@ from optsched.io.traces.slurm_runs import runs_of
 from optsched.io.traces.text_table import TextTable, read_text
 from optsched.problem.cluster import Cluster
 from optsched.problem.job_table import COLUMNS
+from optsched.rounding import counted, were
 
 NEEDED = ("State", "Submit", "Start", "End", "AllocTRES")
 SHOWN = 3  # ids in a note
@@ -174,7 +175,10 @@ def _columns(rows: Rows, jobs: list[SlurmJob], request: TraceRequest) -> dict[st
     values = [_values(job, pieces[job.widest.row], request, types) for job in jobs]
     lost = sum(bool(job.types) and value["gpu_types"] is None for job, value in zip(jobs, values, strict=True))
     if lost and types - {"gpu"}:
-        rows.say(f"{lost} jobs ran on GPUs of several types, or of one that the cluster lacks: they may use every type")
+        rows.say(
+            f"{counted(lost, 'job')} ran on GPUs of several types, or of one that the cluster lacks, and may use every "
+            "type"
+        )
     schema = {"row": pl.Int64(), **{name: COLUMNS[name] for name in _FIELDS}, "suspended": pl.Float64()}
     table = pl.DataFrame(values, schema=schema, infer_schema_length=None)
     ran = _ran(pieces, {value["row"]: value["gpus"] for value in values})
@@ -236,12 +240,12 @@ def _say(rows: Rows, jobs: list[SlurmJob]) -> None:
         shown = ", ".join(again[:SHOWN]) + (", ..." if len(again) > SHOWN else "")
         rows.say(f"Slurm used the id of an ended job again for {len(again)} jobs, which are named {shown}")
     if any(kinds.values()):
-        rows.say(f"jobs of several rows: {', '.join(f'{count} {kind}' for kind, count in kinds.items() if count)}")
+        rows.say(f"jobs of several rows: {', '.join(f'{count:,} {kind}' for kind, count in kinds.items() if count)}")
     unseen = sum(job.is_requeued_unseen for job in jobs)
     if unseen:
         rows.say(
-            f"{unseen} jobs were requeued and the export lacks -D: their lost work and their first submission are not in "
-            "it, and their waiting times are too short"
+            f"{counted(unseen, 'job')} {were(unseen)} requeued and the export lacks -D: lost work and first submissions are "
+            "not in it, and waiting times are too short"
         )
 
 

@@ -59,7 +59,7 @@ def read(request: TraceRequest) -> TraceRead:
     rows = Rows(read_text_table(request.path))
     require_header(rows, HEADER)
     held = rows.number("gpu_request", least=0) * rows.number("worker_num", least=1, whole=True)
-    gangs = whole_gangs(rows, held, "gpu_request")
+    gangs = whole_gangs(rows, held, rows.product("gpu_request", "worker_num"))
     submit, duration = rows.number("submit_time", least=0), rows.number("duration", least=0)
     rows.leave_out(duration == 0, "run time 0")
     said_of(

@@ -46,6 +46,7 @@ from optsched.io.traces.rows import Rows, pieces_of
 from optsched.io.traces.swf_header import SwfHeader
 from optsched.io.traces.text_table import SWF_COLUMNS, TextTable, is_swf, read_text
 from optsched.problem.cluster import Cluster
+from optsched.rounding import counted
 
 COLUMNS = (
     *("job", "submit", "wait", "run", "processors", "cpu", "memory", "requested_processors", "requested_time"),
@@ -139,7 +140,9 @@ def _rows(request: TraceRequest) -> tuple[Rows, SwfHeader]:
     more = int((words > SWF_COLUMNS).sum())
     if more:
         most = int(words.max())  # type: ignore[arg-type]
-        rows.say(f"{more} rows have more than {SWF_COLUMNS} columns, up to {most}: those beyond are not read")
+        rows.say(
+            f"{counted(more, 'row')} with more than {SWF_COLUMNS} columns, up to {most}: those beyond are not read"
+        )
     return rows, header
 
 
@@ -180,7 +183,9 @@ def _one_row_a_job(rows: Rows, table: pl.DataFrame) -> tuple[pl.DataFrame, pl.Se
         ran=piece,
         known=pl.col("known").first(),
     )
-    rows.say(f"{joined.height} jobs ran in parts (status 2, 3 and 4), a row each: the rows of an id are one job")
+    rows.say(
+        f"{counted(joined.height, 'job')} ran in parts (status 2, 3 and 4), a row each: the rows of an id are one job"
+    )
     table = table.join(joined, on="job", how="left", maintain_order="left")
     of_parts = pl.col("part") & pl.col("several")
     table = table.with_columns(
@@ -194,7 +199,7 @@ def _one_row_a_job(rows: Rows, table: pl.DataFrame) -> tuple[pl.DataFrame, pl.Se
 def _leave_out(rows: Rows, jobs: pl.DataFrame) -> None:
     negative = rows.good & (jobs["run"] < -1)
     if negative.any():
-        rows.say(f"{int(negative.sum())} rows have a negative run time other than -1: no end was logged")
+        rows.say(f"{counted(int(negative.sum()), 'row')} with a negative run time other than -1: no end was logged")
     rows.leave_out((jobs["status"] == CANCELLED) & (jobs["run"] <= 0), "cancelled before it started")
     rows.leave_out(jobs["run"] < 0, "no run time")
     rows.leave_out(jobs["run"] == 0, "run time 0")
@@ -208,7 +213,7 @@ def _say_statuses(rows: Rows, jobs: pl.DataFrame) -> None:
     if 0 < count["0"] == len(status):
         rows.say("the status is 0 (failed) in every row, as a converter writes it: the jobs are kept")
     if count["-1"]:
-        rows.say(f"the status of {count['-1']} of {len(status)} jobs is -1: unknown, not failed")
+        rows.say(f"the status of {count['-1']:,} of {counted(len(status), 'job')} is -1: unknown, not failed")
 
 
 def _processors(rows: Rows, header: SwfHeader) -> int | None:
@@ -230,7 +235,7 @@ def _was_logged(rows: Rows, jobs: pl.DataFrame) -> bool:
     if constant and before[0] > 0:
         rows.say(f"column 17 is {before[0]:g} in every row, which is no job that must end first")
     if named:
-        rows.say(f"{named} jobs name a job that must end before they start (column 17): this order is not kept")
+        rows.say(f"column 17 orders {counted(named, 'job')} after another one: this order is not kept")
     if not (wait >= 0).any():
         rows.say("no schedule was logged: the waiting time is unknown in every row")
         return False

@@ -11,6 +11,7 @@ from __future__ import annotations
 import polars as pl
 
 from optsched.io.traces.rows import Rows
+from optsched.rounding import counted, number
 
 KEEP, CUT = "keep", "cut"
 _CLOSE = 1e-6  # seconds by which the pieces of a job may differ from its duration through rounding
@@ -50,7 +51,8 @@ def apply_walltimes(rows: Rows, table: pl.DataFrame, choice: str, suspended: pl.
     count, most = judged.select(beyond.sum().alias("count"), pl.col("over").max().alias("most")).row(0)
     if not count:
         return table
-    longer = f"{count} of {table.height} jobs ran longer than their walltime, by up to {most:.10g} s"
+    jobs = f"{count:,} of {counted(table.height, 'job')}"
+    longer = f"{jobs} ran longer than their walltime, by up to {number(most, 10)} s"
     if choice == KEEP:
         rows.say(f"{longer}: they are kept; --walltimes cut ends them at it")
         return table
