@@ -166,7 +166,7 @@ def _notes(advice: Advice) -> list[str]:
     notes += bound_notes(advice.report, report_marks(advice.report))
     most, line = "", advice.base.line
     if line.avoidable_queueing is not None:
-        most = f"; at most {at_most(line.avoidable_queueing, queued_hours(line.run))} of them can be avoided"
+        most = f"; at most {at_most(line.avoidable_queueing, queued_hours(line.run), number)} of them can be avoided"
     notes.append(f"{QUEUED}: GPU-hours in which gangs waited or restarted; {AVOIDED}: difference from {base}{most}")
     if advice.weeks < FEWEST:
         weeks = counted(advice.weeks, "week")

@@ -68,3 +68,19 @@ def test_the_page_has_the_sentence_and_names_cannot_become_markup(
 def test_a_mistake_is_one_line(command: Any, log: str, options: list[str], said: str) -> None:
     done = command("advise", log, "--cluster", "1x4", *options)
     assert said in done.mistake
+
+
+def test_jobs_that_do_not_fit_are_left_out_of_both_sides(screen: Any, log: str, tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    shown = screen(300, "advise", log, "--cluster", "1x4", "--what-if", "gpus=-25%", "--report", str(page)).shown
+    assert "gpus=-25%, 4 of 5 jobs" in shown
+    assert "gpus=-25%: without 1 job too large for that cluster; avoided compares the other 4, which queued " in shown
+    assert "Where some jobs do not fit, what is avoided compares only those that do." in page.read_text()
+
+
+def test_one_gpu_has_no_smaller_cluster(screen: Any, tmp_path: Path) -> None:
+    file = tmp_path / "one.csv"
+    file.write_text("id,start,end,arrival,gpus\na,0,40,0,1\n")
+    shown = screen(200, "advise", f"csv:{file}", "--cluster", "1x1").shown
+    assert "gpus=+10% (rounded: +100 %)" in shown
+    assert "gpus=-10%" not in shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from optsched.evaluation.advice.advice_row import AdviceRow, best_of, gained, tied_with
 from optsched.evaluation.as_logged import AS_LOGGED, IdleSpan
@@ -53,8 +53,8 @@ def _outages(idle: Sequence[IdleSpan]) -> str:
     times = "Once" if once else f"{len(idle):,} times"
     return (
         f"{times} for more than an hour the next job waited although it fitted ({hours} idle GPU-hours): an outage, "
-        "dedicated time, or a limit that the instance does not know. The candidates start jobs in "
-        f"{'this span' if once else 'these spans'}, so a part of what they avoid may be due to the idle GPUs and not to their order."
+        "dedicated time, or a limit that the instance does not know. The candidates may start jobs in "
+        f"{'this span' if once else 'these spans'}: a part of what they avoid need not be due to their order of jobs."
     )
 
 
@@ -102,7 +102,7 @@ def spelled(value: float, side: Side = "nearest") -> str:
     return number(value, 4, side)
 
 
-def at_most(part: float, whole: float) -> str:
+def at_most(part: float, whole: float, write: Callable[..., str] = spelled) -> str:
     """Return an upper bound on a part, rounded up, but never more than the whole as it is shown.
 
     Parameters
@@ -111,6 +111,8 @@ def at_most(part: float, whole: float) -> str:
         The bound on the part, in GPU-hours.
     whole
         The GPU-hours of which it is a part.
+    write
+        Function that writes a number, rounded to a ``side``.
     """
-    up = spelled(part, "up")
-    return spelled(whole) if part <= whole and up == spelled(whole, "up") else up
+    up = write(part, side="up")
+    return write(whole) if part <= whole and up == write(whole, side="up") else up
