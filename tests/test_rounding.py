@@ -15,7 +15,7 @@ from rich.console import Console
 
 from optsched.cli.solution_tables import solution_view
 from optsched.problem.instance import Instance, Job
-from optsched.rounding import fixed, ratio, significant
+from optsched.rounding import counted, fixed, ratio, significant, were
 
 NUMBERS = st.floats(-1e12, 1e12, allow_nan=False)
 
@@ -118,3 +118,7 @@ def test_a_gap_in_a_table_is_at_least_the_gap(thirds: Path) -> None:
     ((_, value, bound, gap, *_),) = cells(page.getvalue())
     assert gap == "0.01 %"
     assert shown_number(bound) <= Fraction(known["bound"]) < Fraction(known["value"]) <= shown_number(value)
+
+
+def test_a_number_has_its_noun_and_verb() -> None:
+    assert [f"{counted(n, 'job')} {were(n)}" for n in (0, 1, 28_481)] == ["0 jobs were", "1 job was", "28,481 jobs were"]

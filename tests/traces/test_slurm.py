@@ -159,6 +159,7 @@ def test_types_limit_a_job_only_if_the_cluster_has_them(slurm: Read) -> None:
     typed = slurm(text(), cluster=Cluster.parse("4x4:A100+1x4:V100"))
     types = {name: job["gpu_types"] for name, job in jobs_of(typed).items()}
     assert types == dict.fromkeys(types) | {"1": ["a100"], "9_0": ["v100"], "9_1": ["v100"], "20": ["a100"]}
+    assert "Elapsed is not End - Start - Suspended in 1 run: job 33 (90 s, not 100 s)" in said(typed)
     assert "1 job ran on GPUs of several types" in said(typed)
     typed.instance()
     assert "gpu_types" not in slurm(text(), cluster=Cluster.parse("4x8")).table.columns
