@@ -121,4 +121,8 @@ def test_a_gap_in_a_table_is_at_least_the_gap(thirds: Path) -> None:
 
 
 def test_a_number_has_its_noun_and_verb() -> None:
-    assert [f"{counted(n, 'job')} {were(n)}" for n in (0, 1, 28_481)] == ["0 jobs were", "1 job was", "28,481 jobs were"]
+    assert [f"{counted(n, 'job')} {were(n)}" for n in (0, 1, 28_481)] == [
+        "0 jobs were",
+        "1 job was",
+        "28,481 jobs were",
+    ]

@@ -309,7 +309,9 @@ def test_the_nodes_of_the_spot_trace_are_its_cluster(tmp_path: Path) -> None:
     instance = osd.load(f"spot:{tmp_path}")
     assert (instance.cluster.spec, instance.job(0).gpu_types) == ("1x8:H800+1x1:A10", ("H800",))
     assert osd.load(f"spot:{tmp_path}", cluster="2x8").cluster.spec == "2x8"
-    with pytest.raises(RowErrors, match=r"row 2, gpu_request x worker_num = '2 x 4': the gang is larger than the cluster"):
+    with pytest.raises(
+        RowErrors, match=r"row 2, gpu_request x worker_num = '2 x 4': the gang is larger than the cluster"
+    ):
         osd.load(f"spot:{tmp_path}", cluster="1x4")
 
 

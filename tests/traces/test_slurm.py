@@ -213,7 +213,7 @@ def test_a_limit_counts_for_each_run_and_not_while_suspended(slurm: Read) -> Non
     short = [row | {"TimelimitRaw": str(limits[row["JobID"]] // 60)} for row in rows]
     short.append(line(1, 1, "TIMEOUT", 8000, 8000, 11650, eligible=8121, limit=59, **ONE))
     cut = slurm(text(short), walltimes="cut")
-    assert "3 of 3 jobs ran longer than their walltime, by up to 1020 s: they are cut there" in said(cut)
+    assert "3 of 3 jobs ran longer than their walltime, by up to 1,020 s: they are cut there" in said(cut)
     jobs = jobs_of(cut)
     assert jobs["1"]["ran"] == [[0, 3000], [4000, 7000], [8000, 11540]]
     assert jobs["2"]["ran"] == [[0, 4940]]
