@@ -49,7 +49,8 @@ TASKS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "compare": (
         "Compare",
         "Compare policies with bounds, on an instance or a suite, and run many cells at once",
-        "compare evaluate Report score Score advise Advice PromisedStarts promised_starts ratios RatioTable robustness_curves Robustness sweep",
+        "compare evaluate Report score Score advise Advice PromisedStarts promised_starts ratios RatioTable "
+        "robustness_curves Robustness sweep",
         (),
     ),
     "policy": (
