@@ -35,6 +35,8 @@ LUBLIN = {  # total flow time, mean bounded slowdown; the log has no limits
     "conservative:walltime=exact": (1_364_302_756, 489.201),
 }
 
+pytestmark = pytest.mark.compiled
+
 
 @cache
 def log(folder: Path, name: str, m: int) -> Instance:

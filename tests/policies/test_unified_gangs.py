@@ -112,7 +112,7 @@ def require_the_same(seed: int) -> None:
 
 
 @pytest.mark.parametrize("seed", few(range(30), 12))
-@pytest.mark.parametrize("interpreted", [True, False])
+@pytest.mark.parametrize("interpreted", [True, pytest.param(False, marks=pytest.mark.compiled)])
 def test_it_makes_the_schedule_of_the_readable_form(seed: int, interpreted: bool) -> None:
     with contextlib.nullcontext() if interpreted else without_interpreting():
         require_the_same(seed)
