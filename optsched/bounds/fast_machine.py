@@ -109,7 +109,7 @@ def served_in_order(release: Ints, work: Ints, order: Ints) -> tuple[Ints, Words
     return run
 
 
-@njit
+@njit(patience=4)  # ten seconds
 def priority_run(release: Ints, work: Ints, rank: Ints) -> tuple[Ints, Words, Words]:
     """Run one preemptive machine that always serves the released job of least ``rank``.
 

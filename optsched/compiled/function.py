@@ -130,6 +130,7 @@ class Function(Generic[R]):
         functools.update_wrapper(self, function)
         self.py_func, self.declared, self.interpreted, self._options = function, declared, interpreted, options
         self.inner = bool(options.get("no_cpython_wrapper", False))
+        self.patience = 1  # times `PRICE`, for a function that takes much longer to compile than others
         self._paid = 0.0  # units of work done as Python
         self._machine: Any = None
         self._code: Callable[..., Any] | None = None  # machine code for the declared signature, once it is called
@@ -208,11 +209,12 @@ class Function(Generic[R]):
             return False
         if not self.interpreted or (self._ready and not arguments):
             return True
-        if self._ready and (self._paid >= PRICE or tuple(map(_form, arguments)) in self._ready or self.declared):
+        known = self._ready and (self.declared or tuple(map(_form, arguments)) in self._ready)
+        if known or (self._ready and self._paid >= PRICE * self.patience):
             return True
         if arguments and callable(self.interpreted) and not self.interpreted(*arguments):
             return True
-        if _spent.impatient or self._paid >= PRICE or _elements(arguments) > LARGE:
+        if _spent.impatient or self._paid >= PRICE * self.patience or _elements(arguments) > LARGE:
             return True
         form = () if self.declared else tuple(map(_form, arguments))
         return self._is_loaded(form, self._types(arguments) if arguments or self.declared else None)
@@ -225,7 +227,7 @@ class Function(Generic[R]):
         arguments
             Types of the arguments.
         """
-        if not self.interpreted or arguments in self._ready or _spent.impatient or self._paid >= PRICE:
+        if not self.interpreted or arguments in self._ready or _spent.impatient or self._paid >= PRICE * self.patience:
             return True
         return self._is_loaded(arguments, arguments)
 
@@ -401,7 +403,7 @@ def njit(function: Callable[..., R], /) -> Function[R]: ...
 
 @overload
 def njit(
-    *, signature: Any = None, interpreted: bool | Callable[..., bool] = True, **options: Any
+    *, signature: Any = None, interpreted: bool | Callable[..., bool] = True, patience: int = 1, **options: Any
 ) -> Callable[[Callable[..., R]], Function[R]]: ...
 
 
@@ -411,6 +413,7 @@ def njit(
     *,
     signature: Any = None,
     interpreted: bool | Callable[..., bool] = True,
+    patience: int = 1,
     **options: Any,
 ) -> Any:
     """Return `numba.njit` of this package: a decorator that makes a `Function`, compiled at its first call and kept on disk.
@@ -424,6 +427,8 @@ def njit(
     interpreted
         False: never run the function as Python (see `Function`), since a single call may take long, or its floats depend
         on the compiler. A function of the arguments says so of each call.
+    patience
+        Times the usual price after which the function is compiled, if compiling it takes that much longer than others.
     options
         Options of `numba.njit`.
     """
@@ -438,6 +443,7 @@ def njit(
         if numba.config.DISABLE_JIT:
             return function
         FUNCTIONS.append(Function(function, declared, interpreted, options))
+        FUNCTIONS[-1].patience = patience
         return FUNCTIONS[-1]
 
     return decorate
