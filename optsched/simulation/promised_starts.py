@@ -66,6 +66,14 @@ def promised_starts(run: Run) -> PromisedStarts | None:
     ----------
     run
         A run whose ``notes`` have ``promised``, as those of `optsched.policies.backfill`.
+
+    Examples
+    --------
+    >>> import optsched as osd
+    >>> jobs = [osd.Job("a", 0, 3, 20, walltime=30), osd.Job("b", 1, 4, 10, walltime=10)]
+    >>> made = osd.promised_starts(osd.simulate(osd.Instance(jobs, "1x4"), "conservative"))
+    >>> made.wait.tolist(), made.late.tolist(), made.share_kept
+    ([0.0, 29.0], [0.0, -10.0], 1.0)
     """
     run = run.relative  # times from the first arrival: the epoch of the log costs no digit
     if "promised" not in run.notes:
