@@ -26,7 +26,7 @@ PAI_RUNS = (
 
 
 def attempt(start: str | None, end: str | None, *gpus: int) -> dict[str, Any]:
-    """An attempt of Philly on so many GPUs of each machine."""
+    """An attempt of a Philly job, with the number of GPUs on each machine."""
     detail = [{"ip": f"m{k}", "gpus": [f"gpu{g}" for g in range(count)]} for k, count in enumerate(gpus)]
     day = "2017-10-09 "
     return {"start_time": start and day + start, "end_time": end and day + end, "detail": detail}
@@ -52,7 +52,7 @@ PHILLY = [
 
 
 def workload(name: str, *conditions: tuple[str, str, str], gpus: Any = "8", **status: Any) -> dict[str, Any]:
-    """A Workload of Kueue with two pods of so many GPUs each and conditions (type, status, time of the day)."""
+    """A Kueue Workload with two pods, their GPUs each, and conditions (type, status, time of the day)."""
     resources = {"resources": {"requests": {"nvidia.com/gpu": gpus, "cpu": "1500m"}}}
     pods = [{"name": "main", "count": 2, "template": {"spec": {"containers": [resources]}}}]
     stated = [

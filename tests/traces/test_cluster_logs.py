@@ -90,7 +90,7 @@ def test_the_right_readings_are_reproduced(name: str, data_dir: Path) -> None:
 
 
 def test_published_rows(data_dir: Path) -> None:
-    """As the READMEs of the publishers show them."""
+    """The rows that the publishers show in their READMEs are read."""
     folder = data_dir / "formats" / "published"
     kalos = DIALECTS.get("acme").read(folder / "acme_trace_kalos.csv")
     assert kalos.table["duration"].to_list() == [8, 70]  # 18 and 82 are stated
