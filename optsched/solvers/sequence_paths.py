@@ -84,8 +84,7 @@ def nearest(rank: Ints, known: int, count: int, value: Floats) -> int:
     return int(found)
 
 
-# nogil: a call may take many seconds, and another thread must be able to receive Ctrl-C meanwhile
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints, begin: int, end: int) -> None:
     """Compute best[e, j], the cheapest path whose last arc is j and ends at e, and ``before``, its previous state e' n + i.
 
@@ -141,7 +140,7 @@ def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints, beg
                     break
 
 
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def backward(jobs: Jobs, u: Floats, alive: Bools, ends: Bools, rest: Floats, begin: int, end: int) -> None:
     """Compute rest[e, i], the cheapest continuation after i ended at e, for ``begin`` <= e < ``end``.
 
@@ -232,7 +231,7 @@ def _grows(i: int, j: int, soonest: int, latest: int, jobs: Jobs) -> int:
     return int(t)
 
 
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
     """Fill ``jobs.before`` and narrow windows of starts until no new order is found.
 
@@ -322,7 +321,7 @@ def step(u: Floats, direction: Floats, visits: Floats, length: float, upper: flo
         u[k] = min(max(moved, -4 * upper), 4 * upper)
 
 
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, best: Floats) -> None:
     """Compute best[t], the cheapest path from 0 to t without any sequencing rule.
 
@@ -375,7 +374,7 @@ class Ascent(NamedTuple):
         return cls(np.zeros(n), np.zeros(n), np.zeros(n), np.array([1.0, -NOTHING, 0.0]))
 
 
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def simple_ascend(
     cost: Floats, ascent: Ascent, length: Ints, alive: Bools, idle: bool, upper: float, iterations: int
 ) -> float:
