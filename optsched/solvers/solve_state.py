@@ -30,7 +30,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
 from optsched.problem.schedule import Schedule
-from optsched.solvers.list_schedule import best_list_schedule
+from optsched.solvers.list_schedule import best_list_schedule, list_schedule
 from optsched.solvers.outcome import BOUND_TOLERANCE, there
 from optsched.solvers.placed_list import best_placed_schedule
 from optsched.solvers.session import Progress
@@ -42,6 +42,7 @@ from optsched.speeds.duration import fixed_durations
 ULPS, CLOSE = 16, 1e-9
 EXCLUSIVE, SHARING = "gang-nonpreemptive", "gpu-sharing"  # classes of schedules
 PLACED = "the speed of its jobs depends on their placement"
+AT_ONCE = 1000  # jobs of which the best of all list schedules takes less than a second
 JUDGED = 2000.0  # jobs of a schedule that the referee checks in a second, in fractions and on a busy machine
 MOST_REPORTS = 1000  # reports kept for `Solution.trace`; beyond it every second one is dropped
 FINEST = 1e-6  # relative to what is at stake: a finer grid of values does not improve a float bound
@@ -482,11 +483,15 @@ class SolveState:
         return self.offer(schedule)
 
     def any_schedule(self) -> None:
-        """Make a schedule if there is none.
+        """Make a schedule if there is none: for many jobs of one order, since somebody waits for it.
 
         If jobs may share GPUs and no method found a schedule, they do not share in this one.
         """
-        if self.schedule is None:
+        if self.schedule is not None:
+            return
+        if self.instance.n > AT_ONCE:
+            self.offer(list_schedule(self.instance, "release-area", self.goal.name))
+        else:
             self.offer(best_list_schedule(self.instance, self.goal.name))
 
     def combinatorial(self) -> None:

@@ -6,6 +6,7 @@ import json
 import os
 import re
 import select
+import shlex
 import signal
 import subprocess
 import sys
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from benchmarks.limits import finish
 
 import optsched as osd
 from optsched.check.referee import check_schedule
@@ -218,6 +220,23 @@ def test_ratio_tells_what_is_done(monkeypatch: pytest.MonkeyPatch, command: Any)
     done = command("ratio", "rigid", "--set", "jobs=4", "--seeds", "2", "-p", "fifo")
     assert "1 of 2 instances had been measured" in done.err
     assert done.shown.count("fifo") == 2
+
+
+@pytest.mark.release
+@pytest.mark.parametrize(
+    ("command", "limit"),
+    [
+        ("bound many.parquet --strong", None),
+        ("solve many.parquet", None),
+        ("solve many.parquet --time-limit 3", 3.0),
+        ("attack sjf --budget 3 --workers 2", 3.0),
+    ],
+)
+def test_commands_on_many_jobs_end_after_ctrl_c_and_limits(command: str, limit: float | None, tmp_path: Path) -> None:
+    generate("philly-like", 1, jobs=20_000, cluster="64x8").save(tmp_path / "many.parquet")
+    ended = finish(shlex.split(command), tmp_path, 6.0 if limit is None else None, limit or 0.0, SOON)
+    assert (ended.late < SOON, ended.left) == (True, [])
+    assert ended.status in (0, 1, 130)  # 1: nothing was tried within the limit
 
 
 @pytest.mark.release

@@ -14,12 +14,14 @@ import scipy.sparse as sp
 import optsched as osd
 from optsched.models import FORMULATIONS
 from optsched.problem.objectives import get_objective
+from optsched.solvers import solve_state
 from optsched.solvers.column_generation import PricedColumns, generate_columns
 from optsched.solvers.compile_model import compile
 from optsched.solvers.linear_program import LinearProgram
-from optsched.solvers.list_schedule import best_list_schedule
+from optsched.solvers.list_schedule import best_list_schedule, list_schedule
 from optsched.solvers.methods.cpsat_worker import proved
 from optsched.solvers.session import DUAL, PRIMAL, Progress, Session
+from optsched.solvers.solve import begin
 from optsched.solvers.solve_state import SolveState
 from solvers.test_session import covering, hard, knapsack
 
@@ -50,6 +52,19 @@ def test_a_limit_is_for_one_solve_whatever_was_solved_before(monkeypatch: pytest
         assert session.solve(time_limit=1e6).status == "optimal"
     assert 1e9 + 0.9e6 < limit_given(lp) <= 1e9 + 1e6
     assert 0.9e6 < limit_given(mip) <= 1e6  # HiGHS counts the seconds of each MIP anew
+
+
+def test_an_interrupted_solve_of_many_jobs_makes_one_list_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    def all_orders(*_: Any, **__: Any) -> None:
+        raise AssertionError("some of them take a minute for the jobs of a log")
+
+    monkeypatch.setattr(solve_state, "best_list_schedule", all_orders)
+    monkeypatch.setattr(solve_state, "AT_ONCE", 20)
+    instance = osd.generate("poisson", seed=1, jobs=21, cluster="1x8")
+    found = begin(instance, "total_flow_time").so_far("interrupted")
+    one = list_schedule(instance, "release-area", "total_flow_time")
+    assert found.schedule is not None
+    assert found.schedule.start.tolist() == one.start.tolist()
 
 
 def shares(seed: int = 0, m: int = 40) -> LinearProgram:
