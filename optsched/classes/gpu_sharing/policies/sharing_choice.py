@@ -304,11 +304,11 @@ def sjf_bsbf(
     pairs only, partners by t_con, no jobs yet to come.
 
     **Guarantee** for two jobs, `sjf_bsbf`; none for more. **Counterexample** there: pairwise tests
-    are not joint ones. **Complexity** for N nodes and R running jobs, O(1) for a waiting job that equals another one which waits;
-    else O(N + R), and O(log R + gang) a partner; O(G) where enough GPUs are open. **Reference** Luo et al., "Scheduling Deep Learning Jobs in
-    Multi-Tenant GPU Clusters via Wise Resource Sharing", IWQoS 2024, arXiv 2407.13088; the choice of the sub-batch and
-    t_seq with the whole batch are this project's reading, the joint test, jobs to come and the order of partners its
-    own.
+    are not joint ones. **Complexity** for N nodes and R running jobs, O(1) for a waiting job that equals another one
+    which waits; else O(N + R), and O(log R + gang) a partner; O(G) where enough GPUs are open. **Reference** Luo et al.,
+    "Scheduling Deep Learning Jobs in Multi-Tenant GPU Clusters via Wise Resource Sharing", IWQoS 2024, arXiv
+    2407.13088; the choice of the sub-batch and t_seq with the whole batch are this project's reading, the joint test,
+    jobs to come and the order of partners its own.
 
     Parameters
     ----------
