@@ -148,6 +148,7 @@ SHARER = record(
     refused="int",  # scratch of rules, as all that follows
     waits="int",
     asked="int",
+    priced="int",
     value="real",
     loss="real",
     closing="real",

@@ -4,7 +4,7 @@ Candidates are a heap by (value, job). Their values with the fastest sub-batch a
 the GPUs of the first candidates are examined.
 
 **A sure loss.** The joint test compares A and all its partners with A waiting. Each partner that is taken adds to a lower
-bound on what is lost (`_examine`). If the bound exceeds what A can gain by not waiting, A waits whatever the other
+bound on what is lost (`_price`). If the bound exceeds what A can gain by not waiting, A waits whatever the other
 partners are, and the choice ends there. The bound is compared with a margin far above its rounding, so that the answer is
 that of the full test.
 """
@@ -164,33 +164,39 @@ def _value(s: State, b: Neighbours, j: int, r: int, e_r: float, e_a: float) -> f
 
 
 @njit(**INNER)
-def _examined(s: State, b: Neighbours, j: int, r: int, e_a: float) -> Any:
-    # The record of a running job, examined once a question.
-    if b.sharers[r].asked != b.kept[0].asks:
-        _examine(s, b, j, r, e_a)
+def _gainful(s: State, b: Neighbours, j: int, r: int, e_a: float) -> bool:
+    # True if A gains next to the running job R with its fastest sub-batch; the value of R is computed once a question.
+    c = b.sharers[r]
+    if c.asked != b.kept[0].asks:
+        c.asked = b.kept[0].asks
+        c.value = _value(s, b, j, r, seconds_left(s, s.jobs[r].execution), e_a)
+    return bool(c.value < np.inf)
+
+
+@njit(**INNER)
+def _priced(s: State, b: Neighbours, j: int, r: int) -> Any:
+    # The record of a running job R with what A next to it costs at least, computed once a question.
+    if b.sharers[r].priced != b.kept[0].asks:
+        _price(s, b, j, r)
     return b.sharers[r]
 
 
 @njit(**NESTED)
-def _examine(s: State, b: Neighbours, j: int, r: int, e_a: float) -> None:
-    # The value of a running job R for this question, and what A next to it costs at least, whoever the other partners are:
-    # ``loss`` of R, ``closing`` of jobs to come for each GPU, and ``own`` of A.
-    c = b.sharers[r]
-    c.asked, x = b.kept[0].asks, s.jobs[r].execution
-    e_r = seconds_left(s, x)
-    c.value = _value(s, b, j, r, e_r, e_a)
-    c.loss = c.closing = c.own = 0.0
-    if c.value == np.inf or s.numbers[JOINT] == 0.0:
-        return
-    alone, xi_a, xi_r, slow = seconds_with(b, j, 0), xi_beside(b, j, r), xi_beside(b, r, j), s.executions[x].slow
+def _price(s: State, b: Neighbours, j: int, r: int) -> None:
+    # What A next to R costs at least, whoever the other partners are: ``loss`` of R, ``closing`` of jobs to come for each
+    # GPU, and ``own`` of A.
+    c, x = b.sharers[r], s.jobs[r].execution
+    c.priced, c.loss, c.closing, c.own = b.kept[0].asks, 0.0, 0.0, 0.0
+    e_a, e_r, slow = seconds_with(b, j, 0), seconds_left(s, x), s.executions[x].slow
+    xi_a, xi_r = xi_beside(b, j, r), xi_beside(b, r, j)
     beside = max(slow, xi_r)
     if max(xi_a, beside) > TRUSTED:
         c.loss = -np.inf
         return
     # R ends later by all that A slows it, or it is slowed for as long as A takes alone
-    c.loss = min(e_r * (beside - slow), alone * (1.0 - slow / beside))
-    c.own = min(alone * (xi_a - 1.0), e_r * beside * (1.0 - 1.0 / xi_a))
-    closed = min(xi_a * alone, xi_r * e_r)
+    c.loss = min(e_r * (beside - slow), e_a * (1.0 - slow / beside))
+    c.own = min(e_a * (xi_a - 1.0), e_r * beside * (1.0 - 1.0 / xi_a))
+    closed = min(xi_a * e_a, xi_r * e_r)
     if s.numbers[OUTLOOK] > 0.0 and closed > 0.0:
         c.closing = s.numbers[OUTLOOK] * MISSES / b.gpus.size * closed / 2 * to_come(s, latest(s), closed)
 
@@ -200,10 +206,10 @@ def _list_all(s: State, b: Neighbours, j: int, idle: int, e_a: float) -> int:
     # Candidates: jobs that gain with the sub-batch that takes A e_a; returns their number, 0: they have too few GPUs.
     count, have = 0, idle
     for k in range(list_partners(s, b)):
-        c = _examined(s, b, j, b.partners[k].job, e_a)
-        if c.value < np.inf:
+        r = b.partners[k].job
+        if _gainful(s, b, j, r, e_a):
             candidate = b.candidates[count]
-            candidate.job, candidate.value, candidate.other = b.partners[k].job, c.value, UNSEEN
+            candidate.job, candidate.value, candidate.other = r, b.sharers[r].value, UNSEEN
             have += s.jobs[candidate.job].alone  # at least the number of open ones
             count += 1
     return count if have >= s.jobs[j].gpus else 0
@@ -228,16 +234,18 @@ def may_serve(s: State, b: Neighbours, j: int, node: int, e_a: float, gain: floa
     gain
         Most that A gains by not waiting (`most_gain`).
     """
-    need, have, loss, closing, own, last = s.jobs[j].gpus - s.pools[FREE, node], 0, np.inf, np.inf, np.inf, -1
-    for g in range(b.nodes[node].first, end_of_node(b, node)):
-        if b.gpus[g].jobs == 1:
-            r = only_job(b, g)
-            c = _examined(s, b, j, r, e_a)
-            if c.value < np.inf:
-                have += 1
-                if r != last:  # mostly the same as on the GPU before
-                    loss, closing, own, last = min(loss, c.loss), min(closing, c.closing), min(own, c.own), r
-    return bool(have >= need and not loss + need * closing + own >= gain)
+    need, have, first, end = s.jobs[j].gpus - s.pools[FREE, node], 0, b.nodes[node].first, end_of_node(b, node)
+    for g in range(first, end):
+        have += b.gpus[g].jobs == 1 and _gainful(s, b, j, only_job(b, g), e_a)
+    if have < need or gain == np.inf:
+        return bool(have >= need)
+    loss, closing, own, last = np.inf, np.inf, np.inf, -1
+    for g in range(first, end):
+        r = only_job(b, g)
+        if b.gpus[g].jobs == 1 and r != last and b.sharers[r].value < np.inf:  # mostly the same as on the GPU before
+            c = _priced(s, b, j, r)
+            loss, closing, own, last = min(loss, c.loss), min(closing, c.closing), min(own, c.own), r
+    return not loss + need * closing + own >= gain
 
 
 @njit(**NESTED)
@@ -247,8 +255,8 @@ def _list_on(s: State, b: Neighbours, j: int, node: int, e_a: float) -> int:
     for g in range(b.nodes[node].first, end_of_node(b, node)):
         if b.gpus[g].jobs == 1:
             r = only_job(b, g)
-            c = _examined(s, b, j, r, e_a)
-            if c.value < np.inf and c.mark != j:
+            c = b.sharers[r]
+            if _gainful(s, b, j, r, e_a) and c.mark != j:
                 c.mark = j
                 candidate = b.candidates[count]
                 candidate.job, candidate.value, candidate.other = r, c.value, UNSEEN
@@ -327,7 +335,7 @@ def best_partners(
                 count = drop_first(b.candidates, FIRST, count)
             continue
         if gain < np.inf:
-            partner = b.sharers[c.job]
+            partner = _priced(s, b, j, c.job)
             lost += partner.loss + min(n - taken, c.open) * partner.closing
             most = max(most, partner.own)
             if lost + most >= gain:
