@@ -16,7 +16,7 @@ from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.optimum_bounds import KNOWN
 from optsched.evaluation.report import Report, queued_hours
 from optsched.guarantees.judge import Judgement
-from optsched.io.traces.dialect import reading_notes
+from optsched.io.traces.log_reading import in_its_unit, reading_notes
 from optsched.problem.instance import Instance
 from optsched.registry import PartsByClass
 from optsched.report.classes import UNLIKE, report_marks
@@ -24,8 +24,9 @@ from optsched.rounding import counted, number, ratio, significant
 from optsched.simulation.run import Run
 from optsched.speeds.duration import solo_times
 
-WAITED, AVOIDED = "wait GPU-h", "queued GPU-h avoided"
-METRICS = ("mean JCT", "p99 JCT", "util", "queueing", "makespan", "max FTF", "idle GPU-h", WAITED)
+QUEUED, AVOIDED, WAIT, SLOWDOWN = "queued GPU-h", "queued GPU-h avoided", "mean wait", "mean slowdown"
+SLOWDOWN_NOTE = "slowdown: bounded slowdown, max(1, JCT / max(duration, 10 s))"
+METRICS = ("mean JCT", "p99 JCT", "util", WAIT, "makespan", "max FTF", "idle GPU-h", QUEUED)
 
 
 def metric_cells(run: Run) -> tuple[str, ...]:
@@ -62,7 +63,8 @@ def report_view(report: Report) -> Group:
         The report.
     """
     columns = [k for k, name in enumerate(METRICS) if name != report.objective]  # not the makespan twice
-    heads = ("policy", "knowledge", report.objective, "ratio", *(METRICS[k] for k in columns), AVOIDED)
+    shown = (*(METRICS[k] for k in columns), AVOIDED)
+    heads = ("policy", "knowledge", report.objective, "ratio", *(in_its_unit(report.instance, head) for head in shown))
     theorems = any(line.guarantee for line in report.lines)
     sheet = Sheet((*heads, *["guarantee"] * theorems), texts=("knowledge",), tells=("guarantee",))
     letters = report_marks(report)
@@ -99,7 +101,8 @@ def finished_view(instance: Instance, objective: str, runs: list[Run]) -> Group:
     runs
         The finished runs.
     """
-    sheet = Sheet(("policy", "knowledge", objective, *METRICS), texts=("knowledge",))
+    metrics = (in_its_unit(instance, head) for head in METRICS)
+    sheet = Sheet(("policy", "knowledge", objective, *metrics), texts=("knowledge",))
     for run in runs:
         sheet.add(run.policy, str(run.knowledge), number(run.value(objective)), *metric_cells(run))
     note = "interrupted: these policies had finished; no bound was computed"
@@ -170,9 +173,8 @@ def _metric_notes(report: Report) -> list[str]:
     if first.avoidable_queueing is not None:
         avoidable = number(first.avoidable_queueing, 4, "up")
         most = f" ({number(queued_hours(first.run))}, of which at most {avoidable} are avoidable)"
-    notes = [
-        f"{WAITED}: GPU-hours in which gangs waited or restarted; {AVOIDED}: difference from {first.policy}{most}",
-    ]
+    what = f"{QUEUED}: GPU-hours in which gangs waited or restarted; {AVOIDED}: difference from {first.policy}{most}"
+    notes = [in_its_unit(report.instance, what)]
     bounded = int((~solo_times(report.instance).exact).sum())
     if bounded:
         jobs = counted(bounded, "job")

@@ -26,11 +26,10 @@ from optsched.io.traces.dialect import (
     OPTIONS,
     Dialect,
     TraceRead,
-    not_modelled,
-    reading_notes,
     whole_limit,
 )
 from optsched.io.traces.generate import generate, settings
+from optsched.io.traces.log_reading import not_modelled, reading_notes, windowed
 from optsched.io.traces.named_models import moved, with_scalings, with_speeds
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention
@@ -62,6 +61,8 @@ class LoadRequest:
 
     cluster: Cluster | str | None = None
     limit: int | None = None
+    since: str | float | None = None
+    until: str | float | None = None
     columns: Mapping[str, str] | None = None
     skip_bad: bool = False
     throughputs: str | os.PathLike[str] | Throughputs | None = None
@@ -85,6 +86,8 @@ def load(
     *,
     cluster: Cluster | str | None = None,
     limit: int | None = None,
+    since: str | float | None = None,
+    until: str | float | None = None,
     columns: Mapping[str, str] | str | None = None,
     skip_bad: bool = False,
     throughputs: str | os.PathLike[str] | Throughputs | None = None,
@@ -111,6 +114,9 @@ def load(
         classical instance, whose proven optimum is then dropped.
     limit
         Only the first jobs by (arrival, position).
+    since, until
+        Only jobs submitted from ``since`` to before ``until``: a date on the clock of the log (``"2026-03-01"``), or a time
+        after the first submission in seconds or as ``"7d"``. Jobs that ran or waited at the start are left out and counted.
     columns
         Columns of a log of your own (dialect ``csv``) by field: ``{"arrival": "submitted", ...}``, or as text,
         ``"arrival=submitted,..."``.
@@ -170,7 +176,9 @@ def load(
     fine = isinstance(columns, Mapping) and all(isinstance(name, str) for pair in columns.items() for name in pair)
     legal = "{'arrival': 'submitted', ...}, or the text 'arrival=submitted,...'"
     check_legal(columns is None or fine, "columns", columns, legal)
-    request = LoadRequest(cluster, limit, columns, skip_bad, *speeds, job_level, say, unit, release, walltimes)
+    request = LoadRequest(
+        cluster, limit, since, until, columns, skip_bad, *speeds, job_level, say, unit, release, walltimes
+    )
     instance = load_counted(source, request).instance
     for line in not_modelled(instance) if say is None else ():
         warnings.warn(f"{source}: {line}", UserWarning, stacklevel=2)
@@ -190,7 +198,12 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     request
         Options of `load`.
     """
-    loaded = _load(source, request)
+    if request.since is None and request.until is None:
+        loaded = _load(source, request)
+    else:
+        loaded = _load(source, replace(request, limit=None))
+        window = windowed(loaded.instance, request.since, request.until)
+        loaded = replace(loaded, instance=_limited(window, whole_limit(request.limit)))
     if request.say is not None:
         for line in (reading_notes if request.notes else not_modelled)(loaded.instance):
             request.say(f"{os.fspath(source)}: {line}")
@@ -224,9 +237,7 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
         instance = _rescaled(instance, _profiles(request.profiles) or {})
     if network is not None:
         instance = instance.replace(contention=network)
-    if limit is not None and limit < instance.n:
-        recipe = {**instance.recipe, "limit": limit} if instance.recipe else None
-        instance = instance.head(limit).replace(recipe=recipe)
+    instance = _limited(instance, limit)
     shares = not usual_class(instance).alone or interference is not None
     if where is not None and where != instance.cluster and shares:
         where = _with_memory(where, instance, say)
@@ -246,6 +257,13 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
     if request.job_level:
         instance = at_job_level(instance)
     return Loaded(with_interference(instance, interference, say=say))
+
+
+def _limited(instance: Instance, limit: int | None) -> Instance:
+    if limit is None or limit >= instance.n:
+        return instance
+    recipe = {**instance.recipe, "limit": limit} if instance.recipe else None
+    return instance.head(limit).replace(recipe=recipe)
 
 
 def _with_memory(cluster: Cluster, instance: Instance, say: Callable[[str], None] | None) -> Cluster:
