@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.text import Text
 
 from optsched.cli.layout import Sheet
-from optsched.cli.run_table import QUEUED, SLOWDOWN, SLOWDOWN_NOTE, WAIT, bound_notes, notes_of
+from optsched.cli.run_table import QUEUED, SLOWDOWN, SLOWDOWN_NOTE, WAIT, bound_notes, limit_notes, notes_of
 from optsched.cli.wording import duration, instance_line
 from optsched.errors import printable
 from optsched.evaluation.advice.advice import Advice
@@ -166,7 +166,7 @@ def _notes(advice: Advice) -> list[str]:
     instance, base = advice.instance, advice.base.policy
     notes = [instance_line(instance, advice.report.skipped_rows), *notes_of(instance)]
     notes += map(printable, reading_notes(instance))
-    notes += bound_notes(advice.report, report_marks(advice.report))
+    notes += [*bound_notes(advice.report, report_marks(advice.report)), *limit_notes(advice.report)]
     most, line = "", advice.base.line
     if line.avoidable_queueing is not None:
         most = f"; at most {at_most(line.avoidable_queueing, queued_hours(line.run), number)} of them can be avoided"

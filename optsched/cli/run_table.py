@@ -12,6 +12,7 @@ from optsched.classes import usual_class
 from optsched.cli.layout import Sheet
 from optsched.cli.wording import duration, instance_line
 from optsched.errors import printable
+from optsched.evaluation.advice.sentences import at_most
 from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.optimum_bounds import KNOWN
 from optsched.evaluation.report import Report, queued_hours
@@ -21,6 +22,7 @@ from optsched.problem.instance import Instance
 from optsched.registry import PartsByClass
 from optsched.report.classes import UNLIKE, report_marks
 from optsched.rounding import counted, number, ratio, significant
+from optsched.simulation.knowledge import Knowledge
 from optsched.simulation.run import Run
 from optsched.speeds.duration import solo_times
 
@@ -84,7 +86,7 @@ def report_view(report: Report) -> Group:
         )
     notes = [instance_line(report.instance, report.skipped_rows), *notes_of(report.instance)]
     notes += map(printable, reading_notes(report.instance))
-    notes += [*bound_notes(report, letters), *_metric_notes(report), *_log_notes(report)]
+    notes += [*bound_notes(report, letters), *_metric_notes(report), *limit_notes(report), *_log_notes(report)]
     notes += _unfinished_notes(report)
     return Group(sheet, *(Text(note) for note in notes))
 
@@ -171,8 +173,10 @@ def bound_notes(report: Report, letters: list[str]) -> list[str]:
 def _metric_notes(report: Report) -> list[str]:
     first, most = report.lines[0], ""
     if first.avoidable_queueing is not None:
-        avoidable = number(first.avoidable_queueing, 4, "up")
-        most = f" ({number(queued_hours(first.run))}, of which at most {avoidable} are avoidable)"
+        queued = queued_hours(first.run)
+        most = (
+            f" ({number(queued)}, of which at most {at_most(first.avoidable_queueing, queued, number)} are avoidable)"
+        )
     what = f"{QUEUED}: GPU-hours in which gangs waited or restarted; {AVOIDED}: difference from {first.policy}{most}"
     notes = [in_its_unit(report.instance, what)]
     bounded = int((~solo_times(report.instance).exact).sum())
@@ -180,6 +184,25 @@ def _metric_notes(report: Report) -> list[str]:
         jobs = counted(bounded, "job")
         notes.append(f"max FTF is an upper bound: for {jobs} the time on the best placement is known only as a bound")
     return notes
+
+
+def limit_notes(report: Report) -> list[str]:
+    """Return a note on jobs without limits, if a policy of a report reads limits.
+
+    Parameters
+    ----------
+    report
+        The report.
+    """
+    readers = [run.policy for run in report.runs if run.knowledge == Knowledge.USER_LIMITS]
+    without = report.instance.table["walltime"].null_count()
+    if not readers or not without:
+        return []
+    who = ", ".join(readers) if len(readers) < 3 else f"{len(readers)} policies"
+    jobs = f"{without:,} of {counted(report.instance.n, 'job')}"
+    return [
+        f"users' limits for {who}: {jobs} state none and count as a year long; walltime=exact: their durations as limits"
+    ]
 
 
 def _unfinished_notes(report: Report) -> list[str]:

@@ -278,8 +278,8 @@ def _say(rows: Rows, jobs: list[SlurmJob], release: str) -> None:
     late = [job.runs[0].held_back for job in jobs if job.runs[0].held_back > 1.0]
     if late and release == "submit":
         rows.say(
-            f"{counted(len(late), 'job')} could not start when submitted (dependencies, holds, begin times, limits), but up to "
-            f"{number(max(late))} s later: this counts as waiting; --release eligible counts from then"
+            f"{counted(len(late), 'job')} could not start when submitted (dependencies, holds, begin times, limits), but "
+            f"up to {number(max(late))} s later: this counts as waiting; --release eligible counts from then"
         )
     unseen = sum(job.is_requeued_unseen for job in jobs)
     if unseen:
