@@ -191,8 +191,9 @@ def _notes(advice: Advice) -> list[str]:
         )
     if any(row.promises is not None for row in advice.rows):
         notes.append(
-            "kept: jobs that start by the first start that the policy reserves for them; p50 to p99: start minus "
-            "promise. conservative promises at submission, EASY when a job is the first of the queue"
+            "kept: jobs that start by the first start that the policy reserves for them; p50 to p99: start minus promise. "
+            "conservative promises at submission, EASY when a job is the first of the queue; promises count "
+            f"{unit_of(instance)}s and not their types or nodes"
         )
     if advice.same:
         notes.append(

@@ -199,10 +199,8 @@ def limit_notes(report: Report) -> list[str]:
     if not readers or not without:
         return []
     who = ", ".join(readers) if len(readers) < 3 else f"{len(readers)} policies"
-    jobs = f"{without:,} of {counted(report.instance.n, 'job')}"
-    return [
-        f"users' limits for {who}: {jobs} state none and count as a year long; walltime=exact: their durations as limits"
-    ]
+    jobs = f"{without:,} of {report.instance.n:,}"
+    return [f"users' limits for {who}: {jobs} jobs state none, which count as a year; walltime=exact takes durations"]
 
 
 def _unfinished_notes(report: Report) -> list[str]:

@@ -14,7 +14,7 @@ from optsched.io.traces.log_reading import in_its_unit, unit_of
 from optsched.plot.time_axis import in_unit
 from optsched.report.optimality_sentence import DEFINED
 from optsched.report.page import PageFacts, PageLines, PageSection, PageTable, page
-from optsched.report.run_page import assumptions_section, over_time_section, slowdown_section
+from optsched.report.run_page import assumptions_section, over_time_section, slowdown_section, without_reading
 from optsched.rounding import fixed
 from optsched.simulation.knowledge import Knowledge
 
@@ -56,9 +56,8 @@ def advice_page(advice: Advice, tables: Mapping[str, PageTable], notes: Sequence
     shown = [row for row in (advice.base, advice.best, advice.best_with_stops) if row is not None]
     schedules = {row.policy: row.line.run.schedule for row in shown}
     sentence = advice.sentence[0].upper() + advice.sentence[1:] + "."
-    below = [
-        note for note in notes if note.rstrip(".") not in {text.rstrip(".") for text in (sentence, *advice.details)}
-    ]
+    above = {text.rstrip(".") for text in (sentence, *advice.details)}
+    below = [note for note in without_reading(notes, advice.instance) if note.rstrip(".") not in above]
     return page(
         f"{advice.instance.name or 'Jobs'}: which policy?",
         sentence,

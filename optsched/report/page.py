@@ -156,7 +156,7 @@ def page(
 def _glossary(text: str, instance: Instance | None) -> list[tuple[str, str]]:
     """Return (word, meaning) of the words and the classes of schedules that occur in a text."""
     words = list(GLOSSARY.items())
-    words += [(f"class {name}", kind.optimum) for name, kind in CLASSES.items()]
+    words += [(f"class {name}", f"bounds on {kind.optimum}") for name, kind in CLASSES.items()]
     if instance is not None:
         words = [(in_its_unit(instance, word), in_its_unit(instance, said)) for word, said in words]
     return [(word, said) for word, said in words if re.search(rf"\b{word}(?![-\w])", text)]

@@ -79,7 +79,7 @@ def line_chart(
     across, label = _time_ticks(end)
     up = [(100 * value / top, number(value) + unit) for value in _round(0.0, top, UP)[1:]]
     marks = [(k, _steps(times / end, values / top)) for k, (_, times, values) in enumerate(curves, 1)]
-    return PageChart("curves", title, "; ".join(said), marks, across, up, f"{label} since the first arrival")
+    return PageChart("curves", title, "; ".join(said), marks, across, up, f"{label} since the first submission")
 
 
 def error_chart(title: str, curves: Sequence[tuple[str, Sequence[tuple[float, float]]]]) -> PageChart:

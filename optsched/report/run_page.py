@@ -7,16 +7,19 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from optsched.classes import CLASSES
+from optsched.errors import printable
 from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.report import Report
 from optsched.evaluation.score import in_words
 from optsched.io.traces.log_reading import (
+    COUNTS,
     LEFT_OUT,
     NOT_MODELLED,
+    ORIGIN,
     SAID,
     SKIPPED,
+    ZONE,
     clock_of,
-    moment_in_words,
     reading_notes,
     unit_of,
 )
@@ -77,7 +80,7 @@ def run_page(
     schedules = {label: run.schedule for label, run in by_label(report.runs).items()}
     instance, first = report.instance, report.lines[0]
     sections = [
-        PageSection("Policies", [*_tables(table, report), PageLines(notes)]),
+        PageSection("Policies", [*_tables(table, report), PageLines(without_reading(notes, instance))]),
         *over_time_section(schedules),
         *slowdown_section(schedules),
         *gains_section(schedules),
@@ -125,7 +128,7 @@ def key_figures(report: Report) -> list[tuple[str, str]]:
         times = f"{ratio(first.ratio, 2, exact=exact)} \u00d7"
         figures.append((times if exact else f"\u2264 {times}", "times the best possible"))
     if metrics["finished"] and not metrics["unfinished"]:
-        figures.append((in_unit(metrics["mean_jct"]), "mean job completion time"))
+        figures.append((in_unit(metrics["mean_jct"]), "mean JCT"))
         figures.append((in_unit(metrics["mean_queueing"]), "mean wait"))
     figures.append((f"{100 * metrics['utilization']:.1f} %", f"utilisation of the {unit_of(instance)}s"))
     figures = [(value, f"{first.policy}: {meaning}") for value, meaning in figures]
@@ -145,19 +148,20 @@ def over_time_section(schedules: Mapping[str, Schedule]) -> list[PageSection]:
         return []
     series, end, step, part = over_time(drawn)
     instance = next(iter(drawn.values())).instance
-    gpus, unit = instance.cluster.gpus, unit_of(instance)
+    gpus, unit, clock = instance.cluster.gpus, unit_of(instance), clock_of(instance)
     full = f"time with {100 * FULL:.0f} % of the {unit}s held"
     heads = ("policy", f"mean {unit}s held", full, "mean jobs waiting", "most jobs waiting", "at")
     rows, used = [], []
     for name, s in series.items():
         busy = f"{100 * float((s.held >= FULL * gpus).mean()):.0f} %"
-        waits = (number(s.waiting.mean()), f"{s.most_waiting:,.0f}", in_unit(s.when))
+        when = clock.date(instance.epoch + s.when, "%Y-%m-%d %H:%M") if clock else in_unit(s.when)
+        waits = (number(s.waiting.mean()), f"{s.most_waiting:,.0f}", when)
         rows.append((name, number(s.held.mean()), busy, *waits))
         used.append(f"{name}: {100 * float(np.dot(s.utilization, np.diff(np.append(s.days, end))) / end):.1f} %")
     holds = [f"{row[0]}: mean {row[1]} of {gpus:,} {unit}s" for row in rows]
     queues = [f"{row[0]}: mean {row[3]} jobs, at most {row[4]} at {row[5]}" for row in rows]
     last = max(float(schedule.relative.end.max()) for schedule in drawn.values())
-    start = f", {moment_in_words(instance, instance.epoch)}" if clock_of(instance) else ""
+    start = f", {clock.moment(instance.epoch)}" if clock else ""
     intro = f"Time counts from the first submission{start}. The first two charts show means by {step}."
     if end < last:
         intro += f" The charts end before the last few jobs, which run until {in_unit(last)}."
@@ -306,6 +310,20 @@ def _restart_costs(report: Report) -> str:
     return " ".join(said if stopping else [*said, "No policy stops a job."])
 
 
+def without_reading(notes: Sequence[str], instance: Instance) -> list[str]:
+    """Return notes without those on how the log was read, which stand among the assumptions.
+
+    Parameters
+    ----------
+    notes
+        The notes of a table.
+    instance
+        The instance.
+    """
+    reading = set(map(printable, reading_notes(instance)))
+    return [note for note in notes if note not in reading]
+
+
 def reading_facts(instance: Instance, skipped_rows: int = 0) -> list[tuple[str, str]]:
     """Return facts on how the source was read, as (term, statement).
 
@@ -325,7 +343,7 @@ def reading_facts(instance: Instance, skipped_rows: int = 0) -> list[tuple[str, 
         stated = (
             (name, str(value))
             for name, value in said
-            if name not in (NOT_MODELLED, LEFT_OUT, SKIPPED, SAID) and value is not None
+            if name not in (NOT_MODELLED, LEFT_OUT, SKIPPED, SAID, ORIGIN, ZONE, COUNTS) and value is not None
         )
         shown = ", ".join(f"{name} {value if len(value) < 80 else value[:80] + ' ...'}" for name, value in stated)
         facts.append(("Source", f"{recipe['name']}{f' ({shown})' if shown else ''}"))

@@ -119,15 +119,14 @@ class Clock:
         return f"{datetime.fromtimestamp(self.origin + seconds, UTC):{form}}"
 
     def moment(self, seconds: float) -> str:
-        """Return a moment to the second, with its zone.
+        """Return a moment to the second, with its zone if it is UTC.
 
         Parameters
         ----------
         seconds
             The moment on the clock of the instance.
         """
-        zone = self.zone if self.zone == "UTC" else f"({self.zone})"
-        return f"{self.date(seconds, '%Y-%m-%d %H:%M:%S')} {zone}"
+        return self.date(seconds, "%Y-%m-%d %H:%M:%S") + " UTC" * (self.zone == "UTC")
 
 
 def clock_of(instance: Instance) -> Clock | None:
