@@ -14,7 +14,7 @@ from optsched.deadline import seconds_in
 from optsched.errors import InputError
 from optsched.io.traces.rows import seconds_of_date_times
 from optsched.problem.instance import Instance
-from optsched.rounding import number
+from optsched.rounding import counted, number
 
 NOT_MODELLED, LEFT_OUT, SKIPPED, SAID = (
     "not_modelled",
@@ -219,7 +219,7 @@ def windowed(instance: Instance, since: str | float | None, until: str | float |
         late = runs.filter(pl.col("end") > begin)
         waited = int((late["start"] >= begin).sum())
         said += (
-            f"; {late.height - waited:,} jobs submitted earlier still ran at its start and {waited:,} waited: they are left "
+            f"; {counted(late.height - waited, 'job')} submitted earlier still ran at its start and {waited:,} waited: they are left "
             "out, so policies start on an empty cluster, and the schedule that ran did not"
         )
     recipe = {**(instance.recipe or {}), WINDOW: said}
