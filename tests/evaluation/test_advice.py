@@ -136,6 +136,16 @@ def test_who_loses_by_hand() -> None:
     assert (single.by, single.worse, single.longest_stay) == ("job", 1, None)
 
 
+def test_slowdowns_of_users_are_added_up_in_the_order_of_the_jobs() -> None:
+    """The sums of Polars by group depend on its threads, in the last digit."""
+    rng = np.random.default_rng(0)
+    users, before = rng.integers(0, 14, 10_000), rng.exponential(size=10_000)
+    jobs = Instance([Job(str(k), 0, 1, 1, user=str(user)) for k, user in enumerate(users.tolist())], "1x1")
+    for loser in fairness(jobs, before, 2 * before, before).losers:
+        mine = before[users == int(loser.name)]
+        assert loser.before == np.cumsum(mine)[-1] / mine.size
+
+
 def test_promises_by_hand() -> None:
     # promised at submission 10, 15 and 15; started at 8, 13 and 4
     found = promises_to_waiting(simulate(five(), "conservative"))
