@@ -16,7 +16,7 @@ and its seconds count as measurements of t_A, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -26,6 +26,7 @@ from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Bools, Floats
 from optsched.problem.contention import Contention
 from optsched.problem.interference import TURNS, Interference
+from optsched.speeds.pair_gains import pair_notes
 
 LEAST, LARGEST = 1e-18, 1e18  # limits of measurements: beyond them squares leave the range of floats
 NUMBER, WHOLE = f"a number from {LEAST:g} to {LARGEST:g}", f"an integer from 1 to {LARGEST:g}"
@@ -227,7 +228,12 @@ def fit_contention(
 
 
 def fit_interference(
-    models: Sequence[str], beside: Sequence[str | None], seconds: Sequence[float], *, ratio: float = TURNS
+    models: Sequence[str],
+    beside: Sequence[str | None],
+    seconds: Sequence[float],
+    *,
+    ratio: float = TURNS,
+    never: Collection[tuple[str, str]] = (),
 ) -> Fitted[Interference]:
     """Fit the slow-downs of pairs of models to seconds of iterations.
 
@@ -244,6 +250,8 @@ def fit_interference(
         Seconds of an iteration.
     ratio
         Slow-down >= 1 of pairs that were not measured; by default 2, as if the two took turns.
+    never
+        Pairs, in any order, that do not fit on a GPU together; they are never co-located.
 
     Raises
     ------
@@ -280,8 +288,13 @@ def fit_interference(
         for (one, other), *numbers in zip(pairs, xi.tolist(), (xi * errors).tolist(), strict=True)
     )
     ratios = dict(zip(pairs, xi.tolist(), strict=True))
-    table = tuple(tuple(ratios.get((one, other), ratio) for other in kinds) for one in kinds)
+    apart = {*never, *((other, one) for one, other in never)}
+    table = tuple(
+        tuple(None if (one, other) in apart else ratios.get((one, other), ratio) for other in kinds) for one in kinds
+    )
     made = Interference(ratio, tuple(kinds), table, "fitted to measurements")
-    note = f"{len(kinds) ** 2 - len(pairs)} of {len(kinds) ** 2} pairs were not measured: {ratio:g} for these"
-    residuals, notes = T - np.exp(X @ solution + least[model_of] - 1), (note,) if len(pairs) < len(kinds) ** 2 else ()
+    missing = len(kinds) ** 2 - len({*pairs, *apart})
+    notes = (f"{missing} of {len(kinds) ** 2} pairs were not measured: {ratio:g} for these",) * bool(missing)
+    notes += pair_notes(ratios)
+    residuals = T - np.exp(X @ solution + least[model_of] - 1)
     return Fitted(made, constants, T, residuals, len(T) - X.shape[1], notes)

@@ -1,0 +1,110 @@
+"""``optsched measure``: seconds of training steps of pairs of jobs on one device, and of split batches."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from optsched.cli.interrupt import telling
+from optsched.cli.options import AsJson, argument, option, output
+from optsched.cli.output import answer, say
+from optsched.errors import OptschedError, check_legal
+from optsched.problem.atomic_files import check_writable
+from optsched.rounding import counted
+
+KINDS = {"sharing": "interference", "batches": "scaling"}  # what `optsched fit` makes of the file
+MOST_SECONDS, MOST_REPETITIONS = 3600.0, 1000
+
+
+def measure(
+    kind: Annotated[str, argument("KIND", "sharing, batches")],
+    models: Annotated[
+        str | None, option("--models NAMES", "workloads, with commas; default: all that need PyTorch")
+    ] = None,
+    seconds: Annotated[float, option("--seconds S", "window of a measurement")] = 2.0,
+    repetitions: Annotated[int, option("--repetitions N", "rounds over all measurements")] = 3,
+    split: Annotated[
+        str | None, option("--split NUMBERS", "numbers of sub-batches; default: 1 for sharing, 1,2,4,8 for batches")
+    ] = None,
+    device: Annotated[str | None, option("--device NAME", "cuda or cpu; default: cuda if PyTorch finds a GPU")] = None,
+    file: Annotated[Path | None, output("FILE.csv", "made, or continued; default: KIND.csv")] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Measure training steps on this machine, for `optsched fit`.
+
+    `sharing` measures every model alone and with every other one on the same device. `batches` splits
+    a batch into sub-batches. Each measurement is written at once, and the same command continues a file.
+
+    \b
+    optsched measure sharing -o sharing.csv
+    optsched fit interference sharing.csv -o pairs.json
+    optsched measure batches --models recurrent,graph
+    optsched fit scaling batches.csv -o profiles.json
+
+    \f
+    Parameters
+    ----------
+    kind
+        ``sharing`` or ``batches``.
+    models
+        Names of workloads, with commas between them; None: all that need PyTorch.
+    seconds
+        Window of a measurement; steps that take long have a longer window.
+    repetitions
+        Rounds over all measurements.
+    split
+        Numbers of sub-batches, with commas between them.
+    device
+        ``cuda`` or ``cpu``; None: ``cuda`` if PyTorch finds a GPU.
+    file
+        CSV file that is made, or continued; None: ``KIND.csv``.
+    as_json
+        Print exactly one JSON document to stdout.
+    """
+    from optsched.measure import device_times as times
+    from optsched.progress import bars
+
+    check_legal(kind in KINDS, "KIND", kind, ", ".join(KINDS))
+    check_legal(0 < seconds <= MOST_SECONDS, "--seconds", seconds, f"a number above 0, at most {MOST_SECONDS:g}")
+    legal = f"an integer from 1 to {MOST_REPETITIONS}"
+    check_legal(1 <= repetitions <= MOST_REPETITIONS, "--repetitions", repetitions, legal)
+    check_legal(device in (None, "cpu", "cuda"), "--device", device, "cpu, cuda")
+    asked = None if models is None else [name.strip() for name in models.split(",")]
+    for name in asked or ():
+        check_legal(name in times.WORKLOADS, "--models", name, ", ".join(times.WORKLOADS))
+    check_legal(asked is None or len(set(asked)) == len(asked), "--models", models, "different names")
+    path = file or Path(f"{kind}.csv")
+    check_writable(path, "the measurements", (".csv",))
+    where, size, names = times.defaults(device, asked)
+    parts = _split(split, names, size)
+    make = times.sharing if kind == "sharing" else times.batches
+    groups = make(names, size) if parts is None else make(names, size, parts)
+    plan = times.Plan(groups, size, where, seconds, repetitions)
+    try:
+        with telling(lambda: say(f"{path} keeps what was measured; the same command continues")), bars() as shown:
+            step = shown.step(f"{kind} on {where}")
+            new = times.measure(plan, path, lambda done, total, _: step(done, total))
+    except times.Refused as refused:
+        raise OptschedError(str(refused)) from None
+    total = len(groups) * repetitions
+    answer(
+        as_json,
+        lambda: {"kind": kind, "file": str(path), "groups": total, "new": new, "device": where},
+        lambda: (
+            f"{counted(total, 'measurement')} in {path}, {new} of them new\nnext: optsched fit {KINDS[kind]} {path}"
+        ),
+    )
+
+
+def _split(text: str | None, names: list[str], size: str) -> list[int] | None:
+    from optsched.measure import device_times as times
+
+    if text is None:
+        return None
+    parts = text.split(",")
+    least = min(times.WORKLOADS[name][0][times.SIZES[size]] for name in names)
+    legal = f"different integers from 1 to {least}, with commas"
+    numbers = [int(part) for part in parts if part.strip().isdecimal()]
+    right = len(numbers) == len(parts) and len(set(numbers)) == len(numbers) and all(1 <= n <= least for n in numbers)
+    check_legal(right, "--split", text, legal)
+    return numbers
