@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Annotated
 
@@ -13,7 +14,6 @@ from optsched.problem.atomic_files import check_writable
 from optsched.rounding import counted
 
 KINDS = {"sharing": "interference", "batches": "scaling"}  # what `optsched fit` makes of the file
-MOST_SECONDS, MOST_REPETITIONS = 3600.0, 1000
 
 
 def measure(
@@ -65,46 +65,26 @@ def measure(
     from optsched.progress import bars
 
     check_legal(kind in KINDS, "KIND", kind, ", ".join(KINDS))
-    check_legal(0 < seconds <= MOST_SECONDS, "--seconds", seconds, f"a number above 0, at most {MOST_SECONDS:g}")
-    legal = f"an integer from 1 to {MOST_REPETITIONS}"
-    check_legal(1 <= repetitions <= MOST_REPETITIONS, "--repetitions", repetitions, legal)
+    check_legal(0 < seconds < math.inf, "--seconds", seconds, "a number above 0")
+    check_legal(repetitions >= 1, "--repetitions", repetitions, "an integer >= 1")
     check_legal(device in (None, "cpu", "cuda"), "--device", device, "cpu, cuda")
-    asked = None if models is None else [name.strip() for name in models.split(",")]
-    for name in asked or ():
+    names = [name.strip() for name in (models or "").split(",") if name.strip()]
+    for name in names:
         check_legal(name in times.WORKLOADS, "--models", name, ", ".join(times.WORKLOADS))
-    check_legal(asked is None or len(set(asked)) == len(asked), "--models", models, "different names")
+    parts = (split or "").replace(",", " ").split()
+    check_legal(all(part.isdecimal() for part in parts), "--split", split, "integers, with commas")
     path = file or Path(f"{kind}.csv")
     check_writable(path, "the measurements", (".csv",))
-    where, size, names = times.defaults(device, asked)
-    parts = _split(split, names, size)
-    make = times.sharing if kind == "sharing" else times.batches
-    groups = make(names, size) if parts is None else make(names, size, parts)
-    plan = times.Plan(groups, size, where, seconds, repetitions)
     try:
+        plan = times.campaign(kind, names, list(map(int, parts)), device or "", seconds, repetitions)
         with telling(lambda: say(f"{path} keeps what was measured; the same command continues")), bars() as shown:
-            step = shown.step(f"{kind} on {where}")
+            step = shown.step(f"{kind} on {plan.device}")
             new = times.measure(plan, path, lambda done, total, _: step(done, total))
-    except times.Refused as refused:
-        raise OptschedError(str(refused)) from None
-    total = len(groups) * repetitions
+    except times.CannotMeasure as reason:
+        raise OptschedError(str(reason)) from None
+    total = len(plan.groups) * repetitions
     answer(
         as_json,
-        lambda: {"kind": kind, "file": str(path), "groups": total, "new": new, "device": where},
-        lambda: (
-            f"{counted(total, 'measurement')} in {path}, {new} of them new\nnext: optsched fit {KINDS[kind]} {path}"
-        ),
+        lambda: {"kind": kind, "file": str(path), "groups": total, "new": new, "device": plan.device},
+        lambda: f"{counted(total, 'measurement')} in {path}, {new} new\nnext: optsched fit {KINDS[kind]} {path}",
     )
-
-
-def _split(text: str | None, names: list[str], size: str) -> list[int] | None:
-    from optsched.measure import device_times as times
-
-    if text is None:
-        return None
-    parts = text.split(",")
-    least = min(times.WORKLOADS[name][0][times.SIZES[size]] for name in names)
-    legal = f"different integers from 1 to {least}, with commas"
-    numbers = [int(part) for part in parts if part.strip().isdecimal()]
-    right = len(numbers) == len(parts) and len(set(numbers)) == len(numbers) and all(1 <= n <= least for n in numbers)
-    check_legal(right, "--split", text, legal)
-    return numbers

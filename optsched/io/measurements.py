@@ -10,19 +10,16 @@ interference  ``model``, ``beside`` (the other model on its GPUs; empty: alone),
               of its sub-steps, which give a model with several sub-batches a kind for each, ``MODEL@SAMPLES``
 scaling       ``model``, ``gpus``, ``batch`` (samples of an iteration, over all GPUs), ``seconds`` of an iteration, or
               ``throughput`` in samples a second; optionally ``nodes`` (absent: on one), ``steps`` of gradient
-              accumulation (absent: 1; more of them on one GPU only), ``memory`` in bytes on a GPU
+              accumulation (absent: 1; more of them on one GPU only)
 ============  ========================================================================================================
 """
 
 from __future__ import annotations
 
-import math
 import os
 import re
-from dataclasses import replace
 from pathlib import Path
 
-import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, naming
@@ -37,20 +34,12 @@ from optsched.problem.interference import TURNS, Interference
 from optsched.problem.scaling import Scaling
 from optsched.speeds.interference_sources import Asked, Say, interference
 from optsched.speeds.kinds.scaling_speeds import ScalingDocument
-from optsched.speeds.least_squares import (
-    LARGEST,
-    LEAST,
-    NUMBER,
-    Constant,
-    Fitted,
-    fit_contention,
-    fit_interference,
-    non_negative,
-)
+from optsched.speeds.least_squares import LARGEST, LEAST, NUMBER, Fitted, fit_contention, fit_interference
 from optsched.speeds.scaling_fit import fit_scaling
 from optsched.speeds.sub_batch_ratios import AT
 
 Place = str | os.PathLike[str]
+SCALED = ("gpus", "batch", "nodes", "steps", "seconds")
 SUB_BATCHES = ("batch", "steps", "beside_batch", "beside_steps")
 
 
@@ -119,18 +108,17 @@ def _with_sub_batches(rows: Rows, models: pl.Series, beside: pl.Series) -> list[
     batch, steps, *partner = (
         rows.number(name, least=1, whole=True, required=k < 2) for k, name in enumerate(SUB_BATCHES)
     )
-    rows.reject(
-        beside.is_not_null() & (partner[0].is_null() | partner[1].is_null()), "beside_batch", "that of the partner"
-    )
+    unknown = beside.is_not_null() & (partner[0].is_null() | partner[1].is_null())
+    rows.reject(unknown, "beside_batch", "that of the partner")
     samples = [(size // parts).cast(pl.Int64) for size, parts in ((batch, steps), partner)]
     pairs = pl.DataFrame({"model": models, "samples": samples[0]}).unique()
     several = pairs.group_by("model").len().filter(pl.col("len") > 1)["model"].to_list()
-    return [
-        pl.select(
-            pl.when(names.is_in(several)).then(pl.concat_str(names, pl.lit(AT), sizes)).otherwise(names)
-        ).to_series()
-        for names, sizes in zip((models, beside), samples, strict=True)
+    both = pl.DataFrame({"name": models, "other": beside, "size": samples[0], "others": samples[1]})
+    known = [
+        pl.when(pl.col(name).is_in(several)).then(pl.concat_str(name, pl.lit(AT), size)).otherwise(name)
+        for name, size in (("name", "size"), ("other", "others"))
     ]
+    return both.select(known).get_columns()
 
 
 def measured_scalings(path: Place) -> dict[str, Fitted[Scaling]]:
@@ -154,33 +142,13 @@ def measured_scalings(path: Place) -> dict[str, Fitted[Scaling]]:
     rows.reject(columns["nodes"] > columns["gpus"], "nodes", "at most its GPUs")
     columns["steps"] = rows.gang("steps") if "steps" in rows.columns else pl.repeat(1, rows.count, eager=True)
     rows.reject((columns["steps"] > 1) & (columns["gpus"] > 1), "steps", "1 for several GPUs")
-    memory = pl.repeat(None, rows.count, dtype=pl.Float64, eager=True)
-    if "memory" in rows.columns:
-        memory = rows.number("memory", least=0, required=False, legal="bytes >= 0, or empty")
     columns["seconds"] = _seconds(rows, columns["batch"])
     found = {}
-    for (name,), part in (
-        pl.DataFrame(columns | {"memory": memory}).sort("model").group_by("model", maintain_order=True)
-    ):
-        named = {each: part[each].to_list() for each in ("gpus", "batch", "seconds", "nodes", "steps")}
+    for (name,), part in pl.DataFrame(columns).sort("model").group_by("model", maintain_order=True):
+        gpus, batch, nodes, steps, seconds = (part[each].to_list() for each in SCALED)
         with naming(f"{path}, {name}"):
-            fitted = fit_scaling(named.pop("gpus"), named.pop("batch"), named.pop("seconds"), **named)
-        found[str(name)] = _with_memory(fitted, part)
+            found[str(name)] = fit_scaling(gpus, batch, seconds, nodes=nodes, steps=steps)
     return found
-
-
-def _with_memory(fitted: Fitted[Scaling], rows: pl.DataFrame) -> Fitted[Scaling]:
-    """Return a fit with the bytes of a model and of a sample, by least squares over the rows that state memory."""
-    rows = rows.filter(pl.col("memory").is_not_null())
-    samples = (rows["batch"] / rows["gpus"] / rows["steps"]).ceil().to_numpy()
-    if len(set(samples.tolist())) < 2:
-        return fitted
-    fixed, each = non_negative(np.column_stack([np.ones_like(samples), samples]), rows["memory"].to_numpy(), "memory")[
-        0
-    ]
-    constants = (Constant("memory", fixed, math.nan, "byte"), Constant("memory_per_sample", each, math.nan, "byte"))
-    model = replace(fitted.model, memory=float(fixed), memory_per_sample=float(each))
-    return replace(fitted, model=model, constants=(*fitted.constants, *constants))
 
 
 def named_interference(asked: Asked, cluster: Cluster, *, say: Say | None = None) -> Interference:
@@ -194,11 +162,6 @@ def named_interference(asked: Asked, cluster: Cluster, *, say: Say | None = None
         Cluster whose GPU type selects the rates of a file.
     say
         Called with a line about every change or assumption.
-
-    Raises
-    ------
-    InputError
-        If it is nothing of that kind, or the table is not valid.
     """
     if isinstance(asked, str | os.PathLike) and Path(asked).suffix.lower() == ".csv" and Path(asked).is_file():
         head = read_bytes(asked)[:4096].decode("utf-8-sig", "replace").partition("\n")[0].replace(" ", "").strip()

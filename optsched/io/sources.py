@@ -41,9 +41,9 @@ from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
 from optsched.speeds.interference_sources import Asked, Say, with_interference
-from optsched.speeds.sub_batch_ratios import for_jobs
 from optsched.speeds.kinds.tasks import at_job_level
 from optsched.speeds.scaling_files import read_scalings
+from optsched.speeds.sub_batch_ratios import for_jobs
 from optsched.speeds.throughput_sources import read_throughputs
 
 INSTANCE_SUFFIXES = (".json", ".parquet")

@@ -1,16 +1,12 @@
 """Seconds of training steps on one device: alone, in pairs of processes, and with batches split into sub-batches.
 
-The file needs Python and PyTorch, and nothing of optsched: copy it to a machine with a GPU and run it there
-(``python device_times.py sharing -o sharing.csv``). ``optsched measure`` runs the same code. Without PyTorch only the
-workload ``arithmetic`` runs, which keeps a processor busy.
+The file needs Python and PyTorch alone: copy it to a machine with a GPU, and run ``python device_times.py sharing``. It is
+what ``optsched measure`` runs. Without PyTorch only ``arithmetic`` runs, which keeps a processor busy.
 
-**Method.** Two worker processes stay alive, so that PyTorch is imported only twice. Each loads a model with random
-weights and synthetic data. Steps are timed in chunks of about a fortieth of the window, and a synchronisation of the
-device ends each chunk. The window opens after a warm-up and closes while both processes still work. The result is the
-median of the chunks inside the window, with their quartiles. The processes share the device as its driver does: in
-time slices, or through NVIDIA MPS if its control daemon runs.
-
-**Rows** of the CSV: see `FIELDS`. A row is written as soon as it is measured; the same command continues a file.
+Two worker processes stay alive, so that PyTorch is imported only twice. Steps are timed in chunks of about a fortieth of
+the window, and a synchronisation of the device ends each chunk. The window opens after a warm-up and closes while both
+processes still work. The result is the median of its chunks, with quartiles. Processes share a GPU in time slices, or
+through NVIDIA MPS if its control daemon runs. Rows are written at once; the same command continues a file.
 """
 
 from __future__ import annotations
@@ -27,46 +23,26 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-FIELDS = (
-    "model",  # the workload
-    "beside",  # its partner on the device; empty: alone
-    "group",  # the name of the measurement
-    "gpus",  # always 1
-    "batch",  # samples of a step
-    "steps",  # sub-steps of gradient accumulation of a step
-    "beside_batch",  # those two of the partner
-    "beside_steps",
-    "seconds",  # of a step: median over the chunks; empty if it did not run
-    "low",  # first quartile
-    "high",  # third quartile
-    "memory",  # bytes that the process reserved on the GPU; empty on a CPU
-    "problem",  # "memory": it did not fit; else empty
-    "repetition",
-    "window",  # seconds of the measurement
-    "sharing",  # time slices, MPS, or processor cores
-    "device",
-    "versions",
-)
+# Workload; partner (empty: alone); name of the measurement; samples and sub-steps of a step; those of the partner;
+# median and quartiles of a step's seconds (empty: it did not run); bytes reserved on the GPU; "memory" if it did not fit.
+HEAD = "model,beside,group,gpus,batch,steps,beside_batch,beside_steps,seconds,low,high,memory,problem"
+FIELDS = tuple(f"{HEAD},repetition,window,sharing,device,versions".split(","))
 SIZES = {"small": 0, "full": 1}
 CHUNKS = 40  # in a window
 WARM_UP, TAIL = 0.4, 0.25  # shares of the window before and after it in which both processes work, too
+TRIES = 5  # with windows twice as long each, if a process was not given a processor in time
 LEAST_STEPS = 4  # steps in a window; a longer step has a longer window
 OUT_OF_MEMORY = "memory"
 
 Step = Callable[[], None]
-Advance = Callable[[int, int, str], None]
 
 
-class Refused(Exception):
-    """A measurement that cannot be done; the message is one line."""
-
-
-# --- workloads: name -> (samples of a batch, small and full; builder of a step) --------------------------------------------
+class CannotMeasure(Exception):
+    """No device or PyTorch, a file of another campaign, a number that is not legal, or a workload that failed."""
 
 
 def _trainer(torch: Any, device: str, net: Any, loss: Callable[..., Any], data: Sequence[Any], parts: int) -> Step:
@@ -89,108 +65,82 @@ def _trainer(torch: Any, device: str, net: Any, loss: Callable[..., Any], data: 
 def _convolutional(torch: Any, device: str, size: int, batch: int, parts: int) -> Step:
     nn, width, depth, pixels = torch.nn, (16, 64)[size], (2, 8)[size], (32, 128)[size]
 
-    class Block(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            layers = [nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)]
-            again = [nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)]
-            self.body = nn.Sequential(*layers, nn.ReLU(), *again)
+    def layer() -> Any:
+        return nn.Sequential(nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width))
 
-        def forward(self, x: Any) -> Any:
-            return torch.relu(x + self.body(x))
-
+    blocks = nn.ModuleList(nn.Sequential(layer(), nn.ReLU(), layer()) for _ in range(depth))
     stem, head = nn.Conv2d(3, width, 7, stride=2, padding=3), nn.Linear(width, 100)
-    net = nn.Sequential(stem, *(Block() for _ in range(depth)), nn.AdaptiveAvgPool2d(1), nn.Flatten(), head)
+
+    def loss(net: Any, x: Any, y: Any) -> Any:
+        x = net["stem"](x)
+        for block in net["blocks"]:
+            x = torch.relu(x + block(x))
+        return torch.nn.functional.cross_entropy(net["head"](x.mean((2, 3))), y)
+
+    net = nn.ModuleDict({"stem": stem, "blocks": blocks, "head": head})
     data = torch.randn(batch, 3, pixels, pixels), torch.randint(100, (batch,))
-    return _trainer(torch, device, net, lambda net, x, y: nn.functional.cross_entropy(net(x), y), data, parts)
+    return _trainer(torch, device, net, loss, data, parts)
 
 
 def _transformer(causal: bool) -> Callable[..., Step]:
     def build(torch: Any, device: str, size: int, batch: int, parts: int) -> Step:
         nn, width, depth, length, words = torch.nn, (64, 768)[size], (2, 8)[size], (32, 256)[size], (500, 30_000)[size]
-
-        class Net(nn.Module):  # type: ignore[misc, name-defined]
-            def __init__(self) -> None:
-                super().__init__()
-                layer = nn.TransformerEncoderLayer(width, width // 16, 4 * width, batch_first=True, norm_first=True)
-                self.words, self.last = nn.Embedding(words, width), nn.Linear(width, words)
-                self.body = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
-                self.register_buffer("mask", nn.Transformer.generate_square_subsequent_mask(length))
-
-            def forward(self, x: Any) -> Any:
-                hidden = self.words(x)
-                hidden = self.body(hidden, mask=self.mask, is_causal=True) if causal else self.body(hidden)
-                return self.last(hidden)
+        layer = nn.TransformerEncoderLayer(width, width // 16, 4 * width, batch_first=True, norm_first=True)
+        body = nn.TransformerEncoder(layer, depth, enable_nested_tensor=False)
+        net = nn.ModuleDict({"words": nn.Embedding(words, width), "body": body, "last": nn.Linear(width, words)})
+        mask = {"mask": nn.Transformer.generate_square_subsequent_mask(length).to(device), "is_causal": True}
 
         def loss(net: Any, x: Any, y: Any) -> Any:
-            return nn.functional.cross_entropy(net(x).flatten(0, 1), y.flatten())
+            hidden = net["body"](net["words"](x), **(mask if causal else {}))
+            return torch.nn.functional.cross_entropy(net["last"](hidden).flatten(0, 1), y.flatten())
 
         text = torch.randint(words, (batch, length + 1))
         target = text[:, 1:] if causal else text[:, :-1]  # a decoder predicts the next word, an encoder the word itself
-        return _trainer(torch, device, Net(), loss, (text[:, :-1], target), parts)
+        return _trainer(torch, device, net, loss, (text[:, :-1], target), parts)
 
     return build
 
 
 def _recurrent(torch: Any, device: str, size: int, batch: int, parts: int) -> Step:
     nn, width, length = torch.nn, (64, 1024)[size], (20, 100)[size]
+    net = nn.ModuleDict({"body": nn.LSTM(width, width, 2, batch_first=True), "head": nn.Linear(width, 10)})
 
-    class Net(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.body, self.head = nn.LSTM(width, width, 2, batch_first=True), nn.Linear(width, 10)
+    def loss(net: Any, x: Any, y: Any) -> Any:
+        return torch.nn.functional.cross_entropy(net["head"](net["body"](x)[0][:, -1]), y)
 
-        def forward(self, x: Any) -> Any:
-            return self.head(self.body(x)[0][:, -1])
-
-    data = torch.randn(batch, length, width), torch.randint(10, (batch,))
-    return _trainer(torch, device, Net(), lambda net, x, y: nn.functional.cross_entropy(net(x), y), data, parts)
+    return _trainer(torch, device, net, loss, (torch.randn(batch, length, width), torch.randint(10, (batch,))), parts)
 
 
 def _recommendation(torch: Any, device: str, size: int, batch: int, parts: int) -> Step:
-    nn, tables, rows, width, hidden = torch.nn, (4, 26)[size], (1_000, 200_000)[size], (16, 64)[size], (64, 512)[size]
-
-    class Net(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.words = nn.Embedding(tables * rows, width)
-            layers = [nn.Linear(tables * width + 13, hidden), nn.ReLU(), nn.Linear(hidden, hidden), nn.ReLU()]
-            self.top = nn.Sequential(*layers, nn.Linear(hidden, 1))
-
-        def forward(self, which: Any, dense: Any) -> Any:
-            return self.top(torch.cat([self.words(which).flatten(1), dense], 1)).squeeze(1)
+    nn, tables, rows, width, hidden = torch.nn, (4, 26)[size], (1_000, 50_000)[size], (16, 64)[size], (64, 512)[size]
+    top = nn.Sequential(nn.Linear(tables * width + 13, hidden), nn.ReLU(), nn.Linear(hidden, 2))
+    net = nn.ModuleDict({"words": nn.Embedding(tables * rows, width), "top": top})
 
     def loss(net: Any, which: Any, dense: Any, click: Any) -> Any:
-        return nn.functional.binary_cross_entropy_with_logits(net(which, dense).float(), click)
+        return torch.nn.functional.cross_entropy(
+            net["top"](torch.cat([net["words"](which).flatten(1), dense], 1)), click
+        )
 
     which = torch.randint(rows, (batch, tables)) + torch.arange(tables) * rows
-    data = which, torch.randn(batch, 13), torch.randint(2, (batch,)).float()
-    return _trainer(torch, device, Net(), loss, data, parts)
+    return _trainer(torch, device, net, loss, (which, torch.randn(batch, 13), torch.randint(2, (batch,))), parts)
 
 
 def _graph(torch: Any, device: str, size: int, batch: int, parts: int) -> Step:
     nn, nodes, degree, width = torch.nn, (500, 50_000)[size], 10, (32, 128)[size]
-    ends = torch.randint(nodes, (2, degree * nodes))
-    links = torch.sparse_coo_tensor(
-        ends, torch.full((degree * nodes,), 1 / degree), (nodes, nodes), check_invariants=False
-    ).coalesce()
-    links, features = links.to(device), torch.randn(nodes, width).to(device)
+    ends, share = torch.randint(nodes, (2, degree * nodes)), torch.full((degree * nodes,), 1 / degree)
+    links = torch.sparse_coo_tensor(ends, share, (nodes, nodes), check_invariants=False).coalesce().to(device)
+    features, net = torch.randn(nodes, width).to(device), nn.ModuleList(nn.Linear(width, width) for _ in range(3))
 
-    class Net(nn.Module):  # type: ignore[misc, name-defined]
-        def __init__(self) -> None:
-            super().__init__()
-            self.layers = nn.ModuleList(nn.Linear(width, width) for _ in range(3))
-
-        def forward(self, labelled: Any) -> Any:
-            hidden = features
-            for layer in self.layers:
-                with torch.autocast(device, enabled=False):  # sparse products have single precision only
-                    hidden = torch.sparse.mm(links, hidden.float())
-                hidden = torch.relu(layer(hidden))
-            return hidden[labelled]
+    def loss(net: Any, labelled: Any, y: Any) -> Any:
+        hidden = features
+        for layer in net:
+            with torch.autocast(device, enabled=False):  # sparse products have single precision only
+                hidden = torch.sparse.mm(links, hidden.float())
+            hidden = torch.relu(layer(hidden))
+        return torch.nn.functional.cross_entropy(hidden[labelled], y)
 
     data = torch.randint(nodes, (batch,)), torch.randint(width, (batch,))
-    return _trainer(torch, device, Net(), lambda net, x, y: nn.functional.cross_entropy(net(x), y), data, parts)
+    return _trainer(torch, device, net, loss, data, parts)
 
 
 def _arithmetic(torch: Any, device: str, size: int, batch: int, parts: int) -> Step:
@@ -206,8 +156,8 @@ def _arithmetic(torch: Any, device: str, size: int, batch: int, parts: int) -> S
 
 WORKLOADS: dict[str, tuple[tuple[int, int], Callable[..., Step]]] = {
     "convolutional": ((16, 128), _convolutional),
-    "transformer-encoder": ((16, 64), _transformer(causal=False)),
-    "transformer-decoder": ((16, 32), _transformer(causal=True)),
+    "transformer-encoder": ((16, 32), _transformer(causal=False)),
+    "transformer-decoder": ((16, 16), _transformer(causal=True)),
     "recurrent": ((16, 128), _recurrent),
     "recommendation": ((64, 8192), _recommendation),
     "graph": ((64, 1024), _graph),
@@ -216,27 +166,23 @@ WORKLOADS: dict[str, tuple[tuple[int, int], Callable[..., Step]]] = {
 WITHOUT_TORCH = ("arithmetic",)
 
 
-# --- one worker process ----------------------------------------------------------------------------------------------------
-
-
 def _import_torch() -> Any:
     try:
         import torch
     except ImportError:
-        raise Refused(
-            "PyTorch is missing (expected: pip install 'optsched[measure]', or --models arithmetic)"
-        ) from None
+        legal = "pip install 'optsched[measure]', or --models arithmetic"
+        raise CannotMeasure(f"PyTorch is missing (expected: {legal})") from None
     return torch
 
 
-def _work() -> None:
+def _work() -> int:
     """Obey one JSON command a line of stdin: load a workload, or run it; answer each by a JSON line."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent ends its workers
     answers, sys.stdout = sys.stdout, sys.stderr
     step: Step | None = None
     torch: Any = None
     for line in sys.stdin:
-        asked, answer = json.loads(line), {}
+        asked, answer = json.loads(line), dict[str, Any]()
         cuda = asked["device"] != "cpu"
         try:
             if asked["do"] == "load":
@@ -249,9 +195,8 @@ def _work() -> None:
                 build = WORKLOADS[asked["model"]][1]
                 step = build(torch, asked["device"], asked["size"], asked["batch"], asked["steps"])
                 step()
-                answer["step"] = max(
-                    end - begin for begin, end, _ in _chunks(step, torch, cuda, time.perf_counter(), 0)
-                )
+                begin, end, _ = _chunks(step, torch, cuda, -math.inf, 0)[0]
+                answer["step"] = end - begin
             else:
                 assert step is not None
                 answer["chunks"] = _chunks(step, torch, cuda, asked["until"], asked["window"])
@@ -262,12 +207,13 @@ def _work() -> None:
             crowded = isinstance(error, MemoryError) or "out of memory" in str(error).lower()
             answer["failed"] = OUT_OF_MEMORY if crowded else (str(error).splitlines() or [type(error).__name__])[0]
         print(json.dumps(answer), file=answers, flush=True)
+    return 0
 
 
 def _chunks(step: Step, torch: Any, cuda: bool, until: float, window: float) -> list[tuple[float, float, int]]:
     """Return (begin, end, steps) of chunks of steps, on the machine's clock, until a time; at least one."""
-    chunks, many, end = [], 1, -math.inf
-    while end < until:
+    chunks, many = list[tuple[float, float, int]](), 1
+    while not chunks or chunks[-1][1] < until:
         begin = time.perf_counter()
         for _ in range(many):
             step()
@@ -277,9 +223,6 @@ def _chunks(step: Step, torch: Any, cuda: bool, until: float, window: float) -> 
         chunks.append((begin, end, many))
         many = max(1, round(many * min(window / CHUNKS / max(end - begin, 1e-9), 2.0)))
     return chunks
-
-
-# --- the process that measures ---------------------------------------------------------------------------------------------
 
 
 class _Worker:
@@ -292,82 +235,75 @@ class _Worker:
     def send(self, **asked: Any) -> None:
         assert self.process.stdin is not None
         with contextlib.suppress(BrokenPipeError):  # `answer` reports it
-            self.process.stdin.write(json.dumps(asked) + "\n")
-            self.process.stdin.flush()
+            print(json.dumps(asked), file=self.process.stdin, flush=True)
 
     def answer(self) -> dict[str, Any]:
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         found: dict[str, Any] = json.loads(line) if line else {"failed": "a process that measures was killed"}
         if found.get("failed", OUT_OF_MEMORY) != OUT_OF_MEMORY:
-            raise Refused(found["failed"])
+            raise CannotMeasure(found["failed"])
         return found
 
-
-@contextlib.contextmanager
-def _workers(count: int) -> Iterator[list[_Worker]]:
-    workers = [_Worker() for _ in range(count)]
-    try:
-        yield workers
-    finally:
-        for worker in workers:
-            worker.process.kill()
-            worker.process.wait()
+    def stop(self) -> None:
+        self.process.kill()
+        self.process.communicate()
 
 
-@dataclass(frozen=True)
-class Load:
-    """A workload with a batch that is split into ``steps`` sub-batches."""
+class Load(NamedTuple):
+    """A workload with a batch in ``steps`` sub-batches."""
 
     model: str
     batch: int
-    steps: int = 1
+    steps: int  # a batch in ``steps`` sub-batches
 
 
-@dataclass(frozen=True)
-class Plan:
+class Campaign(NamedTuple):
     """Groups of one or two loads that run at once, in the order of measurement; each is measured ``repetitions`` times."""
 
     groups: tuple[tuple[Load, ...], ...]
     size: str
     device: str
-    seconds: float = 2.0
-    repetitions: int = 3
+    seconds: float
+    repetitions: int
 
 
-def sharing(models: Sequence[str], size: str, split: Sequence[int] = (1,)) -> tuple[tuple[Load, ...], ...]:
-    """Return groups for a `Plan`: every model alone, then every pair, a model with itself included.
-
-    Parameters
-    ----------
-    models
-        Names of workloads.
-    size
-        ``small`` or ``full``.
-    split
-        Numbers of sub-batches with which each model is measured.
-    """
-    loads = [Load(name, WORKLOADS[name][0][SIZES[size]], steps) for name in models for steps in split]
-    return (*((a,) for a in loads), *((a, b) for k, a in enumerate(loads) for b in loads[k:]))
-
-
-def batches(models: Sequence[str], size: str, split: Sequence[int] = (1, 2, 4, 8)) -> tuple[tuple[Load, ...], ...]:
-    """Return groups for a `Plan`: every model with its batch and with half of it, whole and in sub-batches.
+def campaign(kind: str, models: Sequence[str], split: Sequence[int], device: str, *window: Any) -> Campaign:
+    """Return a campaign: models alone and in pairs, or batches and their halves in sub-batches.
 
     Parameters
     ----------
+    kind
+        ``sharing`` or ``batches``.
     models
-        Names of workloads.
-    size
-        ``small`` or ``full``.
+        Names of workloads; none: all that need PyTorch.
     split
-        Numbers of sub-batches; those that do not divide a batch are left out.
+        Numbers of sub-batches; none: 1 for ``sharing``, and 1, 2, 4, 8 for ``batches``.
+    device
+        ``cpu`` or ``cuda``; none: ``cuda`` if PyTorch finds a GPU.
+    *window
+        Seconds and repetitions of the campaign.
     """
-    whole = [(name, WORKLOADS[name][0][SIZES[size]] // part) for name in models for part in (1, 2)]
-    return tuple((Load(name, batch, steps),) for name, batch in whole for steps in split if batch % steps == 0)
+    models = models or [name for name in WORKLOADS if name not in WITHOUT_TORCH]
+    if not device:
+        trains = any(name not in WITHOUT_TORCH for name in models)
+        device = "cuda" if trains and _import_torch().cuda.is_available() else "cpu"
+    size = "small" if device == "cpu" else "full"
+    samples = {name: WORKLOADS[name][0][SIZES[size]] for name in models}
+    least = min(samples.values())
+    if not all(1 <= steps <= least for steps in split) or len({*models}) + len({*split}) < len(models) + len(split):
+        raise CannotMeasure(f"models and split are lists of different entries, those of split from 1 to {least}")
+    if kind == "batches":
+        whole = [(name, samples[name] // part) for name in models for part in (1, 2)]
+        parts = split or (1, 2, 4, 8)
+        groups = [(Load(name, batch, steps),) for name, batch in whole for steps in parts if batch % steps == 0]
+        return Campaign(tuple(groups), size, device, *window)
+    loads = [Load(name, samples[name], steps) for name in models for steps in split or (1,)]
+    pairs = ((a, b) for k, a in enumerate(loads) for b in loads[k:])
+    return Campaign((*((a,) for a in loads), *pairs), size, device, *window)
 
 
-def measure(plan: Plan, path: str | os.PathLike[str], advance: Advance = lambda done, total, text: None) -> int:
+def measure(plan: Campaign, path: str | os.PathLike[str], advance: Callable[[int, int, str], None]) -> int:
     """Measure what a file does not hold yet, append a row for each load, and return the number of groups measured.
 
     Parameters
@@ -377,18 +313,16 @@ def measure(plan: Plan, path: str | os.PathLike[str], advance: Advance = lambda 
     path
         CSV file; it is made, or continued.
     advance
-        Called with (groups done, groups in all, name of the group) before each group and at the end.
-
-    Raises
-    ------
-    Refused
-        The device or PyTorch is missing, the file is of another campaign, or a workload fails.
+        Called with (groups done, groups in all, name of the group).
     """
     about = _machine(plan)
     done = _groups_in(path, about)
     every = [(turn, group) for turn in range(1, plan.repetitions + 1) for group in plan.groups]
     left = [(turn, group) for turn, group in every if (str(turn), _name(group)) not in done]
-    with _workers(max((len(group) for _, group in left), default=0)) as workers:
+    with contextlib.ExitStack() as stack:
+        workers = [_Worker() for _ in range(max((len(group) for _, group in left), default=0))]
+        for worker in workers:
+            stack.callback(worker.stop)
         for number, (turn, group) in enumerate(left, len(every) - len(left)):
             advance(number, len(every), _name(group))
             _append(path, [row | about | {"repetition": turn} for row in _measured(workers, group, plan)])
@@ -397,12 +331,10 @@ def measure(plan: Plan, path: str | os.PathLike[str], advance: Advance = lambda 
 
 
 def _name(group: Sequence[Load]) -> str:
-    return " + ".join(f"{load.model}/{load.steps}" if load.steps > 1 else load.model for load in group) + (
-        f" ({group[0].batch})" if len(group) == 1 else ""
-    )
+    return " + ".join(f"{load.model} {load.batch}/{load.steps}" for load in group)
 
 
-def _measured(workers: list[_Worker], group: Sequence[Load], plan: Plan) -> list[dict[str, Any]]:
+def _measured(workers: list[_Worker], group: Sequence[Load], plan: Campaign) -> list[dict[str, Any]]:
     """Return a row for each load of a group that runs at once."""
     used, answers, size = workers[: len(group)], [], SIZES[plan.size]
     common = {"device": plan.device}
@@ -412,11 +344,17 @@ def _measured(workers: list[_Worker], group: Sequence[Load], plan: Plan) -> list
     opens = closes = 0.0
     if not any("failed" in answer for answer in answers):
         window = max(plan.seconds, LEAST_STEPS * max(answer["step"] for answer in answers))
-        opens = time.perf_counter() + WARM_UP * window
-        closes = opens + window
-        for worker in used:
-            worker.send(do="run", until=closes + TAIL * window, window=window, **common)
-        answers = [worker.answer() for worker in used]
+        for _ in range(TRIES):
+            opens = time.perf_counter() + WARM_UP * window
+            closes = opens + window
+            for worker in used:
+                worker.send(do="run", until=closes + TAIL * window, window=window, **common)
+            answers = [worker.answer() for worker in used]
+            if all("failed" in answer or _times(answer["chunks"], opens, closes) for answer in answers):
+                break
+            window *= 2
+        else:
+            raise CannotMeasure("the machine is too busy: no step began and ended in time (expected: longer --seconds)")
     failed, rows = any("failed" in answer for answer in answers), []
     for k, (load, answer) in enumerate(zip(group, answers, strict=True)):
         partner = group[1 - k] if len(group) == 2 else Load("", 0, 0)
@@ -424,85 +362,57 @@ def _measured(workers: list[_Worker], group: Sequence[Load], plan: Plan) -> list
         row |= {"batch": load.batch, "steps": load.steps}
         row |= {"beside_batch": partner.batch or "", "beside_steps": partner.steps or ""}
         row |= {"memory": answer.get("memory", ""), "problem": OUT_OF_MEMORY if failed else ""}
-        rows.append(row if failed else row | _quartiles(answer["chunks"], opens, closes))
+        if not failed:
+            times = _times(answer["chunks"], opens, closes)
+            low, median, high = statistics.quantiles(times * 2, n=4, method="inclusive")
+            row |= {"seconds": f"{median:.6g}", "low": f"{low:.6g}", "high": f"{high:.6g}"}
+        rows.append(row)
     return rows
 
 
-def _quartiles(chunks: Sequence[tuple[float, float, int]], opens: float, closes: float) -> dict[str, str]:
-    """Return the median seconds of a step and its quartiles over the chunks in a window, or over those that touch it."""
-    times = [(end - begin) / steps for begin, end, steps in chunks if begin >= opens and end <= closes]
-    if len(times) < 2:
-        times = [(end - begin) / steps for begin, end, steps in chunks if end >= opens and begin <= closes]
-    low, median, high = statistics.quantiles(times, n=4, method="inclusive") if len(times) > 1 else times * 3
-    return {"seconds": f"{median:.6g}", "low": f"{low:.6g}", "high": f"{high:.6g}"}
+def _times(chunks: Sequence[tuple[float, float, int]], opens: float, closes: float) -> list[float]:
+    """Return seconds of a step in the chunks inside a window, or in those that touch it if fewer than two are inside."""
+    inside = [(end - begin) / steps for begin, end, steps in chunks if begin >= opens and end <= closes]
+    touching = [(end - begin) / steps for begin, end, steps in chunks if end >= opens and begin <= closes]
+    return inside if len(inside) > 1 else touching
 
 
-def _machine(plan: Plan) -> dict[str, str]:
-    """Return the columns that are the same in all rows of a campaign; raise `Refused` if PyTorch or the GPU is missing."""
-    about = {
-        "device": f"{platform.machine()}, {os.cpu_count()} cores",
-        "sharing": "cores",
-        "window": f"{plan.seconds:g}",
-    }
+def _machine(plan: Campaign) -> dict[str, str]:
+    """Return the columns that are the same in all rows of a campaign; refuse without PyTorch or GPU."""
+    device = f"{platform.machine()}, {os.cpu_count()} cores"
+    about = {"device": device, "sharing": "cores", "window": f"{plan.seconds:g}"}
     versions = [f"size {plan.size}", f"python {platform.python_version()}"]
     if plan.device != "cpu" or any(load.model not in WITHOUT_TORCH for group in plan.groups for load in group):
         torch = _import_torch()
         versions.append(f"torch {torch.__version__}")
         if plan.device != "cpu":
             if not torch.cuda.is_available():
-                raise Refused("PyTorch finds no GPU (expected: a GPU with its driver, or --device cpu)")
+                raise CannotMeasure("PyTorch finds no GPU (expected: a GPU with its driver, or --device cpu)")
             folder = Path(os.environ.get("CUDA_MPS_PIPE_DIRECTORY", "/tmp/nvidia-mps"))
             about["device"] = torch.cuda.get_device_name()
             about["sharing"] = "MPS" if (folder / "control").exists() else "time slices"
-            versions += [f"cuda {torch.version.cuda}", f"driver {_driver()}"]
+            driver = Path("/proc/driver/nvidia/version")  # its first line names the module and its version
+            versions += [
+                f"cuda {torch.version.cuda}",
+                *(driver.read_text().splitlines()[:1] if driver.exists() else ()),
+            ]
     return {**about, "versions": "; ".join(versions)}
-
-
-def _driver() -> str:
-    command = ["nvidia-smi", "--query-gpu=driver_version", "--format=csv,noheader"]
-    with contextlib.suppress(OSError, subprocess.SubprocessError, IndexError):
-        return subprocess.run(command, capture_output=True, text=True, timeout=20, check=True).stdout.splitlines()[0]
-    return "unknown"
-
-
-def defaults(device: str | None, models: Sequence[str] | None) -> tuple[str, str, list[str]]:
-    """Return the device, the size of the workloads and their names, chosen where they are not given.
-
-    Parameters
-    ----------
-    device
-        ``cpu`` or ``cuda``; None: ``cuda`` if PyTorch finds a GPU.
-    models
-        Names of workloads; None: all that train a network.
-    """
-    names = list(models or [name for name in WORKLOADS if name not in WITHOUT_TORCH])
-    if device is None:
-        device = "cpu"
-        with contextlib.suppress(Refused):
-            device = "cuda" if _import_torch().cuda.is_available() else "cpu"
-    return device, "small" if device == "cpu" else "full", names
-
-
-# --- the file --------------------------------------------------------------------------------------------------------------
 
 
 def _groups_in(path: str | os.PathLike[str], about: dict[str, str]) -> set[tuple[str, str]]:
     """Return (repetition, name) of the groups that a file holds whole; cut off rows that were not written whole."""
-    try:
-        content = Path(path).read_bytes()
-    except FileNotFoundError:
-        return set()
+    content = Path(path).read_bytes() if os.path.exists(path) else b""
     text = content[: content.rfind(b"\n") + 1].decode("utf-8", "replace")
     head, *rows = list(csv.reader(text.splitlines())) or [list(FIELDS)]
     if tuple(head) != FIELDS or (content and not text):
-        raise Refused(f"{path}: row 1: no measurements of this command (expected: another file with -o)")
+        raise CannotMeasure(f"{path}: row 1: no measurements of this command (expected: another file with -o)")
     found: dict[tuple[str, str], int] = {}
     for number, cells in enumerate(rows, 2):
         row = dict(zip(FIELDS, cells, strict=False))
         for field, value in about.items():
             if row.get(field) != value:
                 message = f"{path}: row {number}: {field} = {row.get(field)!r}"
-                raise Refused(f"{message} (expected: {value!r}, as now; or another file with -o)")
+                raise CannotMeasure(f"{message} (expected: {value!r}, as now; or another file with -o)")
         key = row["repetition"], row["group"]
         found[key] = found.get(key, 0) + (1 if row["beside"] else 2)
     if rows and found[key] < 2:  # the first row of a pair alone
@@ -514,41 +424,30 @@ def _groups_in(path: str | os.PathLike[str], about: dict[str, str]) -> set[tuple
 
 
 def _append(path: str | os.PathLike[str], rows: Sequence[dict[str, Any]]) -> None:
-    fresh = not os.path.exists(path) or not os.path.getsize(path)
     with open(path, "a", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, FIELDS, lineterminator="\n")
-        if fresh:
+        if not file.tell():
             writer.writeheader()
         writer.writerows(rows)
-
-
-# --- without optsched ------------------------------------------------------------------------------------------------------
 
 
 def _alone() -> int:
     """Run the command line of this file alone, and return the exit status."""
     parser = argparse.ArgumentParser(description="Measure pairs of training jobs on one device, or split batches.")
     parser.add_argument("what", choices=("sharing", "batches"))
-    parser.add_argument("--models", nargs="+", choices=list(WORKLOADS))
-    parser.add_argument("--split", nargs="+", type=int)
+    parser.add_argument("--models", nargs="+", choices=list(WORKLOADS), default=[])
+    parser.add_argument("--split", nargs="+", type=int, default=[])
     parser.add_argument("--seconds", type=float, default=2.0, help="window of a measurement; default: 2")
     parser.add_argument("--repetitions", type=int, default=3)
-    parser.add_argument("--device", choices=("cpu", "cuda"))
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="")
     parser.add_argument("-o", "--output")
     asked = parser.parse_args()
     path, begin = asked.output or f"{asked.what}.csv", time.monotonic()
-    device, size, names = defaults(asked.device, asked.models)
-    chosen = (names, size, asked.split) if asked.split else (names, size)
-    plan = Plan(
-        (sharing if asked.what == "sharing" else batches)(*chosen), size, device, asked.seconds, asked.repetitions
-    )
-
-    def advance(done: int, total: int, text: str) -> None:
-        print(f"{done} of {total} after {time.monotonic() - begin:.0f} s {text}", file=sys.stderr)
 
     try:
-        measure(plan, path, advance)
-    except Refused as refused:
+        plan = campaign(asked.what, asked.models, asked.split, asked.device, asked.seconds, asked.repetitions)
+        measure(plan, path, lambda *at: print(f"{time.monotonic() - begin:.0f} s:", *at, file=sys.stderr))
+    except CannotMeasure as refused:
         print(f"device_times: {refused}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

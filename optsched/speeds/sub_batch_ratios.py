@@ -1,8 +1,7 @@
-"""Tables of interference by model and sub-batch: kinds ``MODEL@SAMPLES``, chosen for the jobs of an instance.
+"""Tables of interference by model and sub-batch, whose kinds are ``MODEL@SAMPLES``.
 
-A small sub-batch uses less of a GPU, so its slow-downs differ from those of a large one. A table may therefore hold a model
-several times, with the samples of its sub-batch behind an @. The engine has one ratio a pair of models. `for_jobs` chooses
-for each model the kind whose sub-batch is nearest, as a factor, to that of most of its jobs.
+A small sub-batch uses less of a GPU than a large one, and its slow-downs differ. The engine has one ratio a pair of models:
+for each model, that of the sub-batch nearest, as a factor, to the samples on a GPU of most of its jobs.
 """
 
 from __future__ import annotations
@@ -29,25 +28,24 @@ def for_jobs(table: Interference, instance: Instance, say: Callable[[str], None]
     say
         Called with a line that names the choices.
     """
-    sizes: dict[str, list[tuple[int, str]]] = {}
-    for kind in table.kinds:
-        model, at, samples = kind.rpartition(AT)
-        if at and samples.isdecimal() and int(samples) > 0:
-            sizes.setdefault(model, []).append((int(samples), kind))
+    sizes: dict[str, dict[str, int]] = {}  # of each model: samples of its kinds
+    for model, _, samples in (kind.rpartition(AT) for kind in table.kinds if AT in kind):
+        if samples.isdecimal() and int(samples) > 0:
+            sizes.setdefault(model, {})[f"{model}{AT}{samples}"] = int(samples)
     if not sizes:
         return table
-    local: dict[str, Counter[int]] = {}
+    local: dict[str, Counter[int]] = {model: Counter() for model in sizes}
     columns = (instance.table[name].to_list() for name in ("profile", "model", "batch_size", "gpus"))
     for profile, model, batch, gpus in zip(*columns, strict=True):
-        if batch is not None:
-            local.setdefault(profile if profile in sizes else model, Counter())[math.ceil(batch / gpus)] += 1
+        name = profile if profile in sizes else model
+        if name in sizes and batch is not None:
+            local[name][math.ceil(batch / gpus)] += 1
     chosen = {}
     for model, known in sizes.items():
-        wanted = local[model].most_common(1)[0][0] if model in local else max(known)[0]
-        chosen[min(known, key=lambda pair: abs(math.log(pair[0] / wanted)))[1]] = model
+        wanted = max(local[model] or known.values(), key=local[model].__getitem__ if local[model] else None)
+        chosen[min(known, key=lambda kind: abs(math.log(known[kind] / wanted)))] = model
     if say is not None:
         say(f"interference: ratios of the sub-batches {', '.join(sorted(chosen))}")
-    every = {kind for known in sizes.values() for _, kind in known}
-    kept = table.restricted(kind for kind in table.kinds if kind in chosen or kind not in every)
-    kinds = tuple(chosen.get(kind, kind) for kind in kept.kinds)
-    return Interference(kept.ratio, kinds, kept.ratios, kept.source)
+    others = {kind for known in sizes.values() for kind in known} - chosen.keys()
+    kept = table.restricted(kind for kind in table.kinds if kind not in others)
+    return Interference(kept.ratio, tuple(chosen.get(kind, kind) for kind in kept.kinds), kept.ratios, kept.source)
