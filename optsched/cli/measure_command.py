@@ -37,9 +37,7 @@ def measure(
 
     \b
     optsched measure sharing -o sharing.csv
-    optsched fit interference sharing.csv -o pairs.json
     optsched measure batches --models recurrent,graph
-    optsched fit scaling batches.csv -o profiles.json
 
     \f
     Parameters

@@ -5,9 +5,8 @@ table         columns (others are ignored); every row is one measurement, which 
 ============  ========================================================================================================
 contention    ``bytes`` of a message, ``transfers`` at once on an interface (itself included), ``seconds``
 interference  ``model``, ``beside`` (the other model on its GPUs; empty: alone), ``seconds`` of an iteration, or
-              ``throughput`` in any unit, the same for all; optionally ``problem`` (a text if the pair does not fit on a
-              GPU), and ``batch``, ``steps``, ``beside_batch``, ``beside_steps``: samples of an iteration and the number
-              of its sub-steps, which give a model with several sub-batches a kind for each, ``MODEL@SAMPLES``
+              ``throughput`` in any unit, the same for all; optionally ``problem`` (text if the pair does not fit on a
+              GPU); ``batch``, ``steps``, ``beside_batch``, ``beside_steps`` make a kind of each sub-batch, ``MODEL@SAMPLES``
 scaling       ``model``, ``gpus``, ``batch`` (samples of an iteration, over all GPUs), ``seconds`` of an iteration, or
               ``throughput`` in samples a second; optionally ``nodes`` (absent: on one), ``steps`` of gradient
               accumulation (absent: 1; more of them on one GPU only)

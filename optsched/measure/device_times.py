@@ -206,7 +206,10 @@ def _work() -> int:
             step = None
             crowded = isinstance(error, MemoryError) or "out of memory" in str(error).lower()
             answer["failed"] = OUT_OF_MEMORY if crowded else (str(error).splitlines() or [type(error).__name__])[0]
-        print(json.dumps(answer), file=answers, flush=True)
+        try:
+            print(json.dumps(answer), file=answers, flush=True)
+        except BrokenPipeError:
+            os._exit(0)  # the parent was interrupted
     return 0
 
 
@@ -318,28 +321,23 @@ def measure(plan: Campaign, path: str | os.PathLike[str], advance: Callable[[int
     about = _machine(plan)
     done = _groups_in(path, about)
     every = [(turn, group) for turn in range(1, plan.repetitions + 1) for group in plan.groups]
-    left = [(turn, group) for turn, group in every if (str(turn), _name(group)) not in done]
+    left = [(turn, group) for turn, group in every if (str(turn), " + ".join(map(str, group))) not in done]
     with contextlib.ExitStack() as stack:
         workers = [_Worker() for _ in range(max((len(group) for _, group in left), default=0))]
         for worker in workers:
             stack.callback(worker.stop)
         for number, (turn, group) in enumerate(left, len(every) - len(left)):
-            advance(number, len(every), _name(group))
+            advance(number, len(every), " + ".join(map(str, group)))
             _append(path, [row | about | {"repetition": turn} for row in _measured(workers, group, plan)])
     advance(len(every), len(every), "")
     return len(left)
 
 
-def _name(group: Sequence[Load]) -> str:
-    return " + ".join(f"{load.model} {load.batch}/{load.steps}" for load in group)
-
-
 def _measured(workers: list[_Worker], group: Sequence[Load], plan: Campaign) -> list[dict[str, Any]]:
     """Return a row for each load of a group that runs at once."""
-    used, answers, size = workers[: len(group)], [], SIZES[plan.size]
-    common = {"device": plan.device}
+    used, answers, common = workers[: len(group)], [], {"device": plan.device, "size": SIZES[plan.size]}
     for worker, load in zip(used, group, strict=True):  # one after the other: what does not fit fails alone
-        worker.send(do="load", model=load.model, batch=load.batch, steps=load.steps, size=size, **common)
+        worker.send(do="load", model=load.model, batch=load.batch, steps=load.steps, **common)
         answers.append(worker.answer())
     opens = closes = 0.0
     if not any("failed" in answer for answer in answers):
@@ -358,7 +356,12 @@ def _measured(workers: list[_Worker], group: Sequence[Load], plan: Campaign) -> 
     failed, rows = any("failed" in answer for answer in answers), []
     for k, (load, answer) in enumerate(zip(group, answers, strict=True)):
         partner = group[1 - k] if len(group) == 2 else Load("", 0, 0)
-        row: dict[str, Any] = {"model": load.model, "beside": partner.model, "group": _name(group), "gpus": 1}
+        row: dict[str, Any] = {
+            "model": load.model,
+            "beside": partner.model,
+            "group": " + ".join(map(str, group)),
+            "gpus": 1,
+        }
         row |= {"batch": load.batch, "steps": load.steps}
         row |= {"beside_batch": partner.batch or "", "beside_steps": partner.steps or ""}
         row |= {"memory": answer.get("memory", ""), "problem": OUT_OF_MEMORY if failed else ""}
