@@ -29,9 +29,7 @@ def fit(
     file: Annotated[
         Path | None, output("FILE.json", "a file for --contention, --interference or --profiles of run")
     ] = None,
-    picture: Annotated[
-        Path | None, option("--picture FILE", "histograms of fitted / measured seconds: .png, .svg, .pdf")
-    ] = None,
+    picture: Annotated[Path | None, option("--picture FILE", "histograms of fitted / measured seconds")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit the constants of a model to your measurements.
