@@ -18,7 +18,7 @@ from optsched.classes import CLASSES, usual_class
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.io.cluster_files import cluster_of
 from optsched.io.index import LibraryEntry, entries, instances_folder, parameters_of
-from optsched.io.measurements import read_contention, read_profiles
+from optsched.io.measurements import named_interference, read_contention, read_profiles
 from optsched.io.recognised import source_to_type
 from optsched.io.traces.dialect import (
     CLUSTER_LEGAL,
@@ -39,9 +39,10 @@ from optsched.problem.objectives import objective_of
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
-from optsched.speeds.interference_sources import Asked, interference as interference_of, with_interference
+from optsched.speeds.interference_sources import Asked, Say, with_interference
 from optsched.speeds.kinds.tasks import at_job_level
 from optsched.speeds.scaling_files import read_scalings
+from optsched.speeds.sub_batch_ratios import for_jobs
 from optsched.speeds.throughput_sources import read_throughputs
 
 INSTANCE_SUFFIXES = (".json", ".parquet")
@@ -217,7 +218,7 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
     text = os.fspath(source)
     table = throughputs if isinstance(throughputs, Throughputs | None) else read_throughputs(throughputs)
     if interference is not None and where is not None:  # an error is reported before a long trace is read
-        interference = interference_of(interference, where, say=say)
+        interference = named_interference(interference, where, say=say)
     network = request.contention
     network = network if isinstance(network, Contention | None) else read_contention(network)
     prefix, colon, place = text.partition(":")
@@ -225,7 +226,7 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
     if colon and prefix in DIALECTS:
         loaded = _load_trace(DIALECTS.get(prefix), place, where, request, table)
         instance = loaded.instance if network is None else loaded.instance.replace(contention=network)
-        return replace(loaded, instance=with_interference(instance, interference, say=say))
+        return replace(loaded, instance=_sharing(instance, interference, say))
     if request.columns:
         raise InputError("columns can only be named for a log of your own", field="columns", legal="csv:PATH")
     for name, legal in OPTIONS.items():
@@ -256,7 +257,12 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
         _require_measured(instance, text)
     if request.job_level:
         instance = at_job_level(instance)
-    return Loaded(with_interference(instance, interference, say=say))
+    return Loaded(_sharing(instance, interference, say))
+
+
+def _sharing(instance: Instance, asked: Asked | None, say: Say | None) -> Instance:
+    named = None if asked is None else for_jobs(named_interference(asked, instance.cluster, say=say), instance, say)
+    return with_interference(instance, named, say=say)
 
 
 def _limited(instance: Instance, limit: int | None) -> Instance:
