@@ -22,7 +22,7 @@ NOT_MODELLED, LEFT_OUT, SKIPPED, SAID = (
     "skipped",
     "said",
 )  # keys in the parameters of a recipe
-ORIGIN, ZONE, COUNTS = "origin", "zone", "counts"  # further ones; see `Clock`, and the singular of what a gang counts
+ORIGIN, ZONE, COUNTS = "origin", "zone", "counts"  # further ones; see `LogClock`, and the singular of what a gang counts
 WINDOW = "window"  # key in a recipe
 UNIX, LATEST = 5e8, 1e10  # a moment between them is in Unix seconds
 THE_LOGS = "the log's clock"  # date-times without a UTC offset
@@ -92,7 +92,7 @@ def in_its_unit(instance: Instance, text: str) -> str:
 
 
 @dataclass(frozen=True)
-class Clock:
+class LogClock:
     """The calendar of a log.
 
     Parameters
@@ -129,7 +129,7 @@ class Clock:
         return self.date(seconds, "%Y-%m-%d %H:%M:%S") + " UTC" * (self.zone == "UTC")
 
 
-def clock_of(instance: Instance) -> Clock | None:
+def clock_of(instance: Instance) -> LogClock | None:
     """Return the calendar of an instance; None if its log states no dates.
 
     Parameters
@@ -143,8 +143,8 @@ def clock_of(instance: Instance) -> Clock | None:
         parameters.get(ZONE, "UTC"),
     )  # the second: of SWF
     if isinstance(start, int | float) and UNIX <= start + instance.epoch < LATEST:
-        return Clock(float(start), str(zone))
-    return Clock(0.0) if UNIX <= instance.epoch < LATEST else None
+        return LogClock(float(start), str(zone))
+    return LogClock(0.0) if UNIX <= instance.epoch < LATEST else None
 
 
 def dates_of(instance: Instance, form: str = "%Y-%m-%d") -> str:

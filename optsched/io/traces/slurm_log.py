@@ -120,7 +120,7 @@ def read_pending(request: TraceRequest) -> TraceRead:
     rows.said.clear()  # of jobs that ran
     rows.say("these jobs wait at the end of the export: each runs as long as its limit, on an empty cluster")
     values = [(job.widest.row, job.name, sum(run.held for run in job.last), job.walltime, job.status) for job in kept]
-    schema = {"row": pl.Int64, **{name: COLUMNS[name] for name in ("id", "gpus", "walltime", "status")}}
+    schema: dict[str, Any] = {"row": pl.Int64, **{name: COLUMNS[name] for name in ("id", "gpus", "walltime", "status")}}
     table = pl.DataFrame(values, schema=schema, orient="row")
     columns = _with_labels(rows, table)
     return finish(request, rows, columns | {"duration": columns["walltime"]}, fields={"gpus": "ReqTRES"})
