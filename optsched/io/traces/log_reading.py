@@ -22,7 +22,11 @@ NOT_MODELLED, LEFT_OUT, SKIPPED, SAID = (
     "skipped",
     "said",
 )  # keys in the parameters of a recipe
-ORIGIN, ZONE, COUNTS = "origin", "zone", "counts"  # further ones; see `LogClock`, and the singular of what a gang counts
+ORIGIN, ZONE, COUNTS = (
+    "origin",
+    "zone",
+    "counts",
+)  # further ones; see `LogClock`, and the singular of what a gang counts
 WINDOW = "window"  # key in a recipe
 UNIX, LATEST = 5e8, 1e10  # a moment between them is in Unix seconds
 THE_LOGS = "the log's clock"  # date-times without a UTC offset
@@ -219,8 +223,8 @@ def windowed(instance: Instance, since: str | float | None, until: str | float |
         late = runs.filter(pl.col("end") > begin)
         waited = int((late["start"] >= begin).sum())
         said += (
-            f"; {counted(late.height - waited, 'job')} submitted earlier still ran at its start and {waited:,} waited: they are left "
-            "out, so policies start on an empty cluster, and the schedule that ran did not"
+            f"; {counted(late.height - waited, 'job')} submitted earlier still ran at its start and {waited:,} waited: they "
+            "are left out, so policies start on an empty cluster, and the schedule that ran did not"
         )
     recipe = {**(instance.recipe or {}), WINDOW: said}
     return instance.replace(jobs=instance.table.filter(pl.Series(inside)), optimum=None, recipe=recipe)
