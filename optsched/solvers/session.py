@@ -120,11 +120,22 @@ class Session:
     def __init__(
         self, program: LinearProgram, *, relax: bool = False, options: Mapping[str, Any] | None = None
     ) -> None:
-        self.program = program
-        self.is_mip = program.is_mip and not relax
+        self._relax = relax
         self.highs = _Silent()
         self.set_options(output_flag=False, threads=THREADS, mip_rel_gap=0.0, mip_abs_gap=0.0)
         self.set_options(**dict(options or {}))
+        self.replace(program)
+
+    def replace(self, program: LinearProgram) -> None:
+        """Put another program in the place of the present one; the next solve starts without a basis.
+
+        Parameters
+        ----------
+        program
+            The program, passed once as CSC arrays.
+        """
+        self.program = program
+        self.is_mip = program.is_mip and not self._relax
         largest = float(np.max(np.abs(program.c), initial=0.0))
         plain = largest == 0 or not math.isfinite(largest) or PLAIN[0] <= largest <= PLAIN[1]
         self._scale = 1.0 if plain else math.ldexp(1.0, min(max(10 - math.frexp(largest)[1], -1000), 1000))
