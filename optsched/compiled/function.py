@@ -229,7 +229,9 @@ class Function(Generic[R]):
         arguments
             Types of the arguments.
         """
-        if not self.interpreted or arguments in self._ready or _spent.impatient or self._paid >= PRICE * self.patience:
+        if not self.interpreted or _spent.impatient or self._paid >= PRICE * self.patience:
+            return True
+        if self._ready and arguments in self._ready:  # hashing types takes longer than a small call
             return True
         return not self._too_early() and self._is_loaded(arguments, lambda: arguments)
 
