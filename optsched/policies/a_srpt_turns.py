@@ -123,10 +123,19 @@ def new_turns(jobs: KnownJobs, beta: float, tau: float, overtake: float, nominal
     kinds, gangs = np.zeros(int(kind.max(initial=0)) + 1, dtype=KIND), np.zeros(int(jobs.kind.max(initial=0)) + 1, GANG)
     kinds["first"][1:] = np.cumsum(np.bincount(kind, minlength=kinds.size))[:-1]
     gangs["starts"] = -1
-    heaps = (np.zeros(n, dtype=ENTRY) for _ in range(2))
-    lists = (np.zeros(n, dtype=np.int64) for _ in range(2))
-    scratch = np.zeros(n, dtype=ENTRY), np.zeros(n, dtype=np.int64)
-    return SrptTurns(facts, rows, kinds, gangs, *heaps, *lists, *scratch, np.zeros(2 * n + 4))
+    return SrptTurns(
+        facts,
+        rows,
+        kinds,
+        gangs,
+        shortest=np.zeros(n, dtype=ENTRY),
+        machine=np.zeros(n, dtype=ENTRY),
+        queue=np.zeros(n, dtype=np.int64),
+        running=np.zeros(n, dtype=np.int64),
+        ends=np.zeros(n, dtype=ENTRY),
+        slot=np.zeros(n, dtype=np.int64),
+        wakes=np.zeros(2 * n + 4),
+    )
 
 
 # --- the virtual machine and the queue --------------------------------------------------------------------------------

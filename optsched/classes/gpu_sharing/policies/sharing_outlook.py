@@ -6,8 +6,6 @@ the count) and from at most `SAMPLE` jobs. The job that is tested does not count
 
 from __future__ import annotations
 
-import numpy as np
-
 from optsched.classes.gpu_sharing.policies.sharing_gpus import only_job, seconds_left, seconds_with
 from optsched.compiled import NESTED, njit
 from optsched.policies.ties import TIE
@@ -23,7 +21,7 @@ TURNS = 2.0  # a job that is slowed more by another one should wait
 @njit(**NESTED)
 def _start_of_sample(s: State) -> int:
     # position in the order of arrivals of the first job that may count
-    return max(np.int64(1), np.int64(s.engine[0].next - SAMPLE))
+    return int(max(1, s.engine[0].next - SAMPLE))
 
 
 @njit(**NESTED)
@@ -45,7 +43,7 @@ def may_count(s: State, b: Neighbours, j: int) -> bool:
 @njit(**NESTED)
 def _first_of_sample(s: State, seconds: float) -> int:
     # position in the order of arrivals: the first that came less than so many seconds ago
-    low, high = _start_of_sample(s), np.int64(s.engine[0].next)
+    low, high = _start_of_sample(s), int(s.engine[0].next)
     since = max(s.engine[0].now - seconds, s.jobs[s.jobs[0].nth].arrival)
     while low < high:
         middle = (low + high) // 2
