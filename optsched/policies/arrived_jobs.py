@@ -88,10 +88,11 @@ class ArrivedJobs:
         active
             Number of jobs that share the cluster, the new ones included.
         """
-        if not view.arrived:
+        arrived = view.arrived
+        if not arrived:
             return
         self._rates = self._rates or PoolRates(view, self._pools)
-        for j, left in zip(view.arrived, view.left_of(np.array(view.arrived, dtype=np.int64)).tolist(), strict=True):
+        for j, left in zip(arrived, view.left_of(np.array(arrived, dtype=np.int64)).tolist(), strict=True):
             self.together[j], self.spread[j] = self._rates.of(view, j)
             best = np.maximum(self.together[j], self.spread[j])
             self.scale[j], self.span[j] = self._terms(view, j, left, best, active)
