@@ -16,7 +16,6 @@ from optsched.policies.gavel_allocations import ALLOCATIONS, Setting, reference_
 from optsched.policies.gavel_rounds import (
     ENTRIES,
     MEMBERS,
-    PAUSED,
     PAUSES,
     SEVERAL,
     STARTS,
@@ -24,12 +23,11 @@ from optsched.policies.gavel_rounds import (
     RoundBooks,
     advance,
     close,
-    last_pause,
     reset,
     round_books,
     serve,
 )
-from optsched.policies.gpu_pools import GpuPools, gpu_pools
+from optsched.policies.gpu_pools import GpuPools, PoolRates, gpu_pools
 from optsched.policies.round_clock import RoundClock
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Seconds
@@ -126,7 +124,7 @@ class Gavel(Policy):
         self._types = types = tuple(view.speeds.types[t] for t in self._pools.type)  # of every pool
         self._rule = ALLOCATIONS.get(self.policy)(Setting(types, self._pools.capacity.astype(np.float64)))
         self._books = round_books(n, self._pools.pool, self._pools.size, self._pools.capacity)
-        self._jobs = GavelJobs(self._books, self._pools, self.round)
+        self._jobs = GavelJobs(view, self._books, self._pools, self.round)
         self._clock = RoundClock(self.round)
         self._order = reference_order(types, tuple(self.type_order.lower().split("/")))
         self._draw = np.random.default_rng(self.seed)
@@ -148,7 +146,7 @@ class Gavel(Policy):
         if not running:
             self._clock.stop()
         if not self._clock.due(now):
-            return self._wake_when_idle(running)
+            return self._wake_when_idle()
         entry(close)(b, now - self._began)
         active = view.active
         self._began = now
@@ -157,12 +155,13 @@ class Gavel(Policy):
             self._allocate(view, active)
             decisions = self._serve(active)
             running = int(b.counts[MEMBERS])
-        if running:
-            decisions.append(Wake(self._clock.begin(now)))
-            first, last = b.counts[[PAUSED, PAUSES]].tolist()
-            if first < last:
-                decisions.append(Moves(stop=b.pause[first:last].copy(), at=b.until[first:last].copy()))
-        return decisions + self._wake_when_idle(running)
+        if not running:
+            return decisions
+        decisions.append(Wake(self._clock.begin(now)))
+        pauses = int(b.counts[PAUSES])
+        if pauses:
+            decisions.append(Moves(stop=b.pause[:pauses].copy(), at=b.until[:pauses].copy()))
+        return decisions + self._wake_when_idle()
 
     def _hear(self, view: View, now: float) -> int:
         # Jobs that have come and gone; the number of those that run.
@@ -175,9 +174,9 @@ class Gavel(Policy):
         self._changed = self._changed or bool(finished or arrived)
         return running
 
-    def _wake_when_idle(self, running: int) -> list[Decision]:
+    def _wake_when_idle(self) -> list[Decision]:
         # The round ends early with the last pause, if no job runs to its end.
-        time = float(entry(last_pause)(self._books, running))
+        time = float(self._books.last[0])
         return [] if math.isnan(time) else [Wake(time)]
 
     def _allocate(self, view: View, active: Ints) -> None:
@@ -203,6 +202,7 @@ class Gavel(Policy):
         for j in mixed:
             b.type[j], b.member[b.counts[MEMBERS]] = SEVERAL, j
             b.counts[MEMBERS] += 1
+            b.last[0] = math.nan  # it runs to the end of the round
         moves = Moves(
             stop=b.stop[:stops], start=b.start[:starts], first=b.on[: starts + 1],
             node=b.start_node[:entries], count=b.start_gpus[:entries],
@@ -225,7 +225,7 @@ class Gavel(Policy):
         for j in homeless.tolist():
             nodes = np.flatnonzero((free > 0) & self._jobs.may[j, self._pools.pool])
             before = np.cumsum(free[nodes]) - free[nodes]
-            missing = int(self._jobs.gang[j]) - before
+            missing = int(self._books.gang[j]) - before
             if nodes.size and missing[-1] <= free[nodes[-1]]:
                 part = np.minimum(free[nodes], missing)
                 plan[j] = tuple((h, c) for h, c in zip(nodes.tolist(), part.tolist(), strict=True) if c > 0)
@@ -245,29 +245,37 @@ ROUNDED = 1e-9  # relative: a product of floats that is closer to an integer is 
 
 
 class GavelJobs:
-    """Facts about jobs on T pools of GPUs; the entries of a job are filled when it arrives.
+    """Facts about jobs on T pools of GPUs: the entries of jobs that have arrived, here and in the books.
 
-    Those of the books, and ``may`` bool[n, T]: the job may use these GPUs together with others.
+    ``may`` bool[n, T]: the job may use these GPUs together with others. ``housed``: some pool can hold all of it.
 
     Parameters
     ----------
+    view
+        State of the run.
     books
-        Books of the rounds.
+        Books of the rounds; their rates are written.
     pools
         Pools of the cluster.
     length
         Length of a round, in seconds.
     """
 
-    def __init__(self, books: RoundBooks, pools: GpuPools, length: float) -> None:
-        self._books, self._pools, self._length = books, pools, length
-        n = books.gang.size
-        self.may = np.zeros(books.rate.shape, dtype=np.bool_)
-        self.housed = np.zeros(n, dtype=np.bool_)  # some pool can hold all of it
+    def __init__(self, view: View, books: RoundBooks, pools: GpuPools, length: float) -> None:
+        self._books, self._rates = books, PoolRates(view, pools)
+        gang, n = view.speeds.gang[:, None], books.gang.size
+        together, spread = self._rates.together, self._rates.spread
+        fits = np.where(gang <= pools.largest, together, spread)
+        rate = books.rate[:] = np.where(gang <= pools.capacity, fits, 0.0)
+        # where the rate is 0, the number of iterations is 0, too
+        whole = np.floor(rate * length * (1 + ROUNDED)) / np.where(rate > 0, rate, 1.0)
+        books.whole[:] = np.where(whole < length * (1 - ROUNDED), whole, 0.0)
+        books.gang[:], books.small[:], books.received[:] = gang[:, 0], -gang[:, 0], length / 2
+        self.may, self.housed = together > 0, (rate > 0).any(axis=1)
         self.weight, self.arrival = np.zeros((2, n))
 
     def meet(self, view: View, job: int) -> None:
-        """Fill in the entries of a job that arrives.
+        """Fill in what is known when a job arrives.
 
         Parameters
         ----------
@@ -276,16 +284,12 @@ class GavelJobs:
         job
             Number of the job.
         """
-        together, spread = self._pools.rates(view, job)
-        gang, b = view.gpus(job), self._books
-        fits = np.where(gang <= self._pools.largest, together, spread)
-        rate = b.rate[job] = np.where(gang <= self._pools.capacity, fits, 0.0)
-        # where the rate is 0, the number of iterations is 0, too
-        whole = np.floor(rate * self._length * (1 + ROUNDED)) / np.where(rate > 0, rate, 1.0)
-        b.whole[job] = np.where(whole < self._length * (1 - ROUNDED), whole, 0.0)
-        b.gang[job], b.small[job], b.received[job] = gang, -gang, self._length / 2
-        self.may[job], self.housed[job] = together > 0, bool(rate.any())
         self.weight[job], self.arrival[job] = view.weight(job), view.arrival(job)
+        forbidden = self._rates.forbidden(view, job)
+        if forbidden is not None:
+            self._books.rate[job, forbidden] = self._books.whole[job, forbidden] = 0.0
+            self.may[job, forbidden] = False
+            self.housed[job] = bool(self._books.rate[job].any())
 
     def active(self, ids: Ints, now: float, left: Floats) -> ActiveJobs:
         """Return some jobs in the form that an allocation rule takes.

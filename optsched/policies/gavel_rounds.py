@@ -36,7 +36,8 @@ class RoundBooks(NamedTuple):
     ``begins`` i64[T] are full.
 
     Of the round: the first ``counts[MEMBERS]`` are ``member``; pauses from ``counts[PAUSED]`` to ``counts[PAUSES]``:
-    job ``pause[p]`` stops at ``until[p]``. ``row`` i64[n] of a job in the ``holder`` array (-1: none); holder r has
+    job ``pause[p]`` stops at ``until[p]``; ``last[0]`` is the time of the last one if no job runs to the end of the
+    round, else nan. ``row`` i64[n] of a job in the ``holder`` array (-1: none); holder r has
     entries ``first[side, r]`` to ``first[side, r + 1]`` of ``node`` and ``held``, one side a round. Scratch: ``chosen``
     type, ``queue`` and ``keys`` by position, ``wanted`` type by job, ``stays``, ``running``, ``sorted``, ``ending``.
     Moves: ``stop``; ``start`` on entries ``on`` to the next of ``start_node`` and ``start_gpus``.
@@ -62,6 +63,7 @@ class RoundBooks(NamedTuple):
     member: Ints
     pause: Ints
     until: Floats
+    last: Floats
     row: Ints
     holder: Ints
     first: Ints
@@ -108,6 +110,7 @@ def round_books(n: int, pool: Ints, size: Ints, capacity: Ints) -> RoundBooks:
         gang=gang, small=np.zeros(n), number=np.arange(n, dtype=np.float64), settled=np.zeros(n, dtype=bool),
         type=np.full(n, IDLE), capacity=capacity.astype(np.int64), pool=pool.astype(np.int64),
         size=size.astype(np.int64), free=ints(nodes), begins=ints(count), member=member, pause=pause, until=np.zeros(n),
+        last=np.full(1, np.nan),
         row=np.full(n, NOBODY), holder=ints(total), first=ints(2, total + 1), node=ints(2, total), held=ints(2, total),
         chosen=chosen, queue=queue, keys=np.zeros((n, 3)), wanted=wanted, stays=np.zeros(total, dtype=bool),
         running=running, sorted=scratch, ending=np.zeros(n), stop=stop, start=ints(total), on=ints(total + 1),
@@ -175,6 +178,20 @@ def _leave(b: RoundBooks, j: int, seconds: float) -> None:
     b.type[j], b.row[j] = IDLE, NOBODY
 
 
+@njit(**NESTED)
+def _note_last_pause(b: RoundBooks, running: int) -> None:
+    # When does the round end if no job runs to its end? nan: one does, or nobody runs.
+    pausing = 0
+    b.last[0] = np.nan
+    if running <= b.counts[PAUSES] - b.counts[PAUSED]:
+        for p in range(b.counts[PAUSED], b.counts[PAUSES]):
+            if b.type[b.pause[p]] != IDLE:
+                pausing += 1
+                b.last[0] = b.until[p]
+    if pausing != running:
+        b.last[0] = np.nan
+
+
 @njit(signature=_I(_BOOKS, _I[::1], _F, _F), **KERNEL)
 def advance(b: RoundBooks, ended: Ints, began: float, now: float) -> int:
     """Record the runs that have ended, by a completion or a pause, and return the number of jobs that run.
@@ -200,27 +217,8 @@ def advance(b: RoundBooks, ended: Ints, began: float, now: float) -> int:
     running = 0
     for i in range(b.counts[MEMBERS]):
         running += b.type[b.member[i]] != IDLE
+    _note_last_pause(b, running)
     return running
-
-
-@njit(signature=_F(_BOOKS, _I), **KERNEL)
-def last_pause(b: RoundBooks, running: int) -> float:
-    """Return the time of the last pause if no job runs to the end of the round, else nan.
-
-    Parameters
-    ----------
-    b
-        The books.
-    running
-        Number of jobs that run.
-    """
-    pausing, last = 0, np.nan
-    if running <= b.counts[PAUSES] - b.counts[PAUSED]:
-        for p in range(b.counts[PAUSED], b.counts[PAUSES]):
-            if b.type[b.pause[p]] != IDLE:
-                pausing += 1
-                last = b.until[p]
-    return last if 0 < pausing == running else np.nan
 
 
 # --- who runs ---------------------------------------------------------------------------------------------------------
@@ -476,6 +474,7 @@ def serve(b: RoundBooks, active: Ints, order: Ints, now: float, waits: bool, pau
     b.counts[MEMBERS], b.counts[PAUSED], b.counts[PAUSES] = count, 0, 0
     if pauses:
         _plan_pauses(b, now)
+    _note_last_pause(b, count)
 
 
 @njit(signature=types.void(_BOOKS, _F), **KERNEL)

@@ -553,7 +553,7 @@ class JobLists:
             for job in finished:
                 self._active = self._active[self._active != job]
             if arrived:
-                self._active = np.append(self._active, np.array(arrived, dtype=np.int64))
+                self._active = np.concatenate((self._active, np.array(arrived, dtype=np.int64)))
         if self.known:
             self._waiting.extend(self._rank[job] for job in arrived)
             for job in finished:

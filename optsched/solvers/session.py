@@ -317,10 +317,12 @@ class Session:
         progress
             Function called from within the solve on every new incumbent and every line HiGHS would log.
         """
-        step = objective_step if objective_step is not None else self.program.objective_step
-        step = step if self.is_mip else None
+        step = None
+        if self.is_mip:
+            step = objective_step if objective_step is not None else self.program.objective_step
         began, deadline = time.perf_counter(), Deadline.after(time_limit)
-        self.set_options(mip_abs_gap=0.0 if step is None else 0.99 * float(step) * self._scale)
+        if self.is_mip:
+            self.set_options(mip_abs_gap=0.0 if step is None else 0.99 * float(step) * self._scale)
         if self.is_mip and not self.program.coarse(step):
             names = ("mip_feasibility_tolerance", "primal_feasibility_tolerance")
             self.set_options(**dict.fromkeys(names, self.program.tolerance), dual_feasibility_tolerance=FEASIBILITY)
@@ -353,8 +355,9 @@ class Session:
     def _ended(self, deadline: Deadline, node_limit: int | None) -> str | None:
         # a time limit counts for all LP solves of one HiGHS together, but for each MIP separately
         past = 0.0 if self.is_mip else self.highs.getRunTime()
-        nodes = highspy.kHighsIInf if node_limit is None else int(node_limit)
-        self.set_options(time_limit=past + deadline.left, mip_max_nodes=nodes)
+        self.set_options(time_limit=past + deadline.left)
+        if self.is_mip:
+            self.set_options(mip_max_nodes=highspy.kHighsIInf if node_limit is None else int(node_limit))
         failed = self.highs.run() == highspy.HighsStatus.kError
         return None if failed else _STATUS.get(self.highs.getModelStatus())
 

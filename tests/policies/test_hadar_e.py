@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 from fractions import Fraction
 from types import SimpleNamespace
@@ -13,6 +12,7 @@ import numpy as np
 import pytest
 from examples import few, studied
 from hypothesis import given, strategies as st
+from interpreted import interpreted
 from simulation.fork_lp import makespan_lp
 from simulation.forked_instances import forked, gang_instance, table_instance
 
@@ -21,6 +21,7 @@ from optsched.compiled import without_interpreting
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.io.traces.recipes.hadar_recipes import AWS, LAB
+from optsched.policies import hadar_e
 from optsched.policies.fork_assignment import ENTRIES, NOBODY, STARTS, books, by_payoff, deal, numpy_sum
 from optsched.policies.fork_plan import ForkPlan
 from optsched.policies.hadar_e import HadarE
@@ -145,7 +146,7 @@ def fingerprint(run: Any) -> list[Any]:
 
 def require_the_same(seed: int, *, compiled: bool) -> None:
     instance, given = random_case(seed)
-    with without_interpreting() if compiled else contextlib.nullcontext():
+    with without_interpreting() if compiled else interpreted(hadar_e):
         run = forked(instance, HadarE(**given))
     assert fingerprint(run) == fingerprint(forked(instance, PlainHadarE(**given))), (seed, given)
 
