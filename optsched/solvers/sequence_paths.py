@@ -339,7 +339,7 @@ def step(u: Floats, direction: Floats, visits: Floats, scale: Floats, length: fl
     length
         Length of the step, times the squared norm of the direction.
     upper
-        Value of the incumbent; multipliers stay within four times that.
+        Value of the incumbent; multipliers are no larger.
     """
     # Where successive subgradients nearly cancel the step is long: measurements show that this leaves plateaus.
     square = 0.0
@@ -351,7 +351,7 @@ def step(u: Floats, direction: Floats, visits: Floats, scale: Floats, length: fl
     length /= square
     for k in range(u.size):
         moved = np.rint((u[k] + length * scale[k] * direction[k]) * QUANTUM) / QUANTUM
-        u[k] = min(max(moved, -4 * upper), 4 * upper)
+        u[k] = min(max(moved, -upper), upper)
 
 
 @njit(interpreted=False, nogil=True)

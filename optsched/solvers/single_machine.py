@@ -13,6 +13,10 @@ rules make paths similar to optimal schedules:
 * three jobs follow each other directly only if no other sequence of them is cheaper, or as cheap and lexicographically
   smaller. The lexicographically smallest optimal sequence obeys these rules everywhere, so some optimum always remains.
 
+**Multipliers** come from subgradient ascents over ever stronger relaxations: any paths; paths on which no job directly
+follows itself, O(n H); the rule of pairs; that of three. The first multipliers are what the incumbent saves without each
+job. Every now and then local search improves the order of the jobs on a path.
+
 **Orders.** i comes before j if even the earliest end of j is later than the last start of i. Without releases i also comes
 before j if i < j is no longer than j and its cost grows no less than j's from the first end of j to the last end of i.
 Proof: were j before i, exchanging them would cost no more (i ends no later than j did, jobs in between start no later, and i
@@ -66,9 +70,9 @@ from optsched.solvers.sequence_paths import (
 )
 from optsched.solvers.sequence_search import Hinges, improve_gapless, improve_sequence
 
-EXACT = 2.0**37  # value x slots: multipliers are at most 4 values, a path has at most one job a slot
+EXACT = 2.0**39  # value x slots: a multiplier is at most the value, a path has at most one job a slot
 # largest number of steps of an ascent: without rules, with them, and within a node
-PLAIN, RULES, CHILD = 1000, 300, 30
+PLAIN, RULES, CHILD = 1000, 400, 30
 APART = 0.6  # first factor of steps where no job directly follows itself
 STILL = 1e-3  # factor of steps at which an ascent ends
 SOME, LITTLE = 25, 0.03  # on a graph it also ends when SOME steps close no more than the part LITTLE of the gap
@@ -77,8 +81,9 @@ CHUNK = 3e7  # arcs looked at in a call of the plain ascent, between two checks 
 SEARCH, PORTION = 30_000_000, 20_000_000  # positions looked at in a local search, and in one call of it
 # length of the first step of an ascent, as a part of the gap: on a new graph, and after a job was counted
 FIRST, LATER = 1.0, 0.3
-# by pairs steps begin so long that multipliers leave those of the simpler relaxation, from which shorter steps gain less
-FAR = 2.0
+# Factors of steps by pairs: the first one, that of a new start, and the one below which slow steps are started again. The
+# first steps leave the multipliers of the simpler relaxation, from which shorter steps gain less.
+FAR, LONG, SHORT = 2.0, 1.0, 0.3
 TOGETHER, DOUBLED = 5, 0.05  # jobs that are counted together, and the part of the graph that they may double
 EDGES = 20_000_000  # largest number of edges of a graph: some 700 MB
 
@@ -392,7 +397,7 @@ class _Proof:
         It returns True if no path is better than the incumbent, which may have become better here. Else ``missed``
         f64[n] is the mean of (visits - 1)^2 of each job.
         """
-        trial, direction, bound, stalled = u.copy(), np.zeros(u.size), -NOTHING, 0
+        trial, direction, bound, stalled, due = u.copy(), np.zeros(u.size), -NOTHING, 0, 0
         missed, scale, before, graph = np.zeros(u.size), np.ones(u.size), -NOTHING, isinstance(paths, SequenceGraph)
         patience, factor, every = (5, 0.7, 10) if graph else (8, 0.8, 20)
         for k in range(rounds):
@@ -409,15 +414,19 @@ class _Proof:
                 bound, stalled = value, 0
                 u[:] = trial
                 self.current = max(self.current, bound)
+                if k >= due:
+                    self._follow(paths.starts)
+                    paths.reduce(u, self.upper - 1 - total)
+                    due = k + every
             elif stalled >= patience:
                 theta, stalled = theta * factor, 0
-            if k % SOME == SOME - 1 and (graph or k > rounds // 2):
-                if bound - before < LITTLE * (self.upper - bound):
+            if k % SOME == SOME - 1 and (graph or k >= rounds // 4):
+                slow, before = bound - before < LITTLE * (self.upper - bound), bound
+                if slow and (graph or theta > SHORT):
                     break
-                before = bound
-            if k % every == 0:
-                self._follow(paths.starts)
-                paths.reduce(trial, self.upper - 1 - total)
+                if slow:  # long steps from the best multipliers gain again where short ones do not
+                    theta, trial, direction = LONG, u.copy(), np.zeros(u.size)
+                    continue
             self.deadline.check()
             if theta < STILL:
                 break
