@@ -1,0 +1,202 @@
+"""`Requests`: the requests of an instance as arrays, and instances made of arrays.
+
+**Model.** Time is cut into rounds (one forward pass each). Request i has the arrival a_i (a boundary between rounds), s_i
+prompt tokens and o_i output tokens. Started at the boundary k >= a_i, it makes one token in each of the rounds k + 1 to
+k + o_i and holds s_i + j cells of the cache in the j-th of them: its **peak** is s_i + o_i. Then all its cells are free.
+One worker has M cells: in every round the running requests hold at most M. C_i = k + o_i. A request that is thrown out
+loses its tokens and starts anew. Its **volume** is the sum of its cells over its rounds, s o + o (o + 1) / 2.
+
+**Instance.** A request is a job with ``iterations`` o_i and the ``profile`` ``"prompt-S"`` for s_i = S. ``arrival`` counts
+rounds, ``weight`` is the weight, and ``walltime`` a number of tokens that the user states (the predictor ``user-limit``
+reads it). The cluster is one node with one GPU, whose ``gpu_memory`` is M (cells in place of bytes). Its GPU type decides
+the length of a round: `AFFINE` has rounds of the length that Jaillet et al. measured, in seconds, and arrivals in seconds;
+any other type has rounds of length 1.
+
+References
+----------
+Jaillet, Jiang, Mellou, Molinaro, Podimata, Zhou, arXiv 2502.07115 (2025).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from optsched.classes.kv_cache import is_served
+from optsched.errors import InputError
+from optsched.problem.arrays import Floats, Ints, frozen
+from optsched.problem.cluster import Cluster, NodeGroup
+from optsched.problem.instance import Instance
+
+PROMPT = "prompt-"  # a profile is this and the number of prompt tokens
+AFFINE = "2xA100-70B"  # GPU type with rounds of affine length
+# Ticks (1e-7 s) of such a round: at all, a request in it, a cell of these, a token of a new prompt.
+TICK, ROUND, REQUEST, CELL, NEW = 10**7, 446_000, 5_200, 27, 3_780
+MOST_TOKENS = 10**7  # of a prompt or an answer: sums of volumes fit in 61 bits
+
+
+@dataclass(frozen=True, eq=False)
+class Requests:
+    """The requests of an instance, in its order.
+
+    Attributes
+    ----------
+    cells
+        M, the cells of the cache.
+    arrival
+        a_i, f64[n]: rounds, or seconds if rounds have affine length.
+    prompt
+        s_i, i64[n].
+    output
+        o_i, i64[n].
+    weight
+        Weights, f64[n].
+    affine
+        True if rounds have affine length.
+    """
+
+    cells: int
+    arrival: Floats
+    prompt: Ints
+    output: Ints
+    weight: Floats
+    affine: bool = False
+
+    @property
+    def n(self) -> int:
+        """Number of requests."""
+        return self.prompt.size
+
+    @property
+    def peak(self) -> Ints:
+        """s_i + o_i, i64[n]."""
+        return self.prompt + self.output
+
+    @property
+    def volume(self) -> Ints:
+        """v_i = s_i o_i + o_i (o_i + 1) / 2, i64[n]: cells times rounds."""
+        return volumes(self.prompt, self.output)
+
+
+def volumes(prompt: Ints, output: Ints) -> Ints:
+    """Return s o + o (o + 1) / 2, i64[n]: cells times rounds that requests hold.
+
+    Parameters
+    ----------
+    prompt
+        Prompt tokens s, i64[n].
+    output
+        Output tokens o, i64[n].
+    """
+    return prompt * output + output * (output + 1) // 2
+
+
+def alone_ticks(prompt: Ints, output: Ints) -> Ints:
+    """Return the ticks that requests take alone in rounds of affine length, i64[n].
+
+    Parameters
+    ----------
+    prompt
+        Prompt tokens, i64[n].
+    output
+        Output tokens, i64[n].
+    """
+    return (ROUND + REQUEST) * output + CELL * volumes(prompt, output) + NEW * prompt
+
+
+@lru_cache(maxsize=8)
+def requests_of(instance: Instance) -> Requests:
+    """Return the requests of an instance.
+
+    Parameters
+    ----------
+    instance
+        An instance of the class ``kv-cache``.
+
+    Raises
+    ------
+    InputError
+        Its jobs are no requests.
+    """
+    if not is_served(instance):
+        raise InputError("these jobs are no requests", field="profile", legal="prompt-S, with S prompt tokens")
+    (group,) = instance.cluster.nodes
+    prompt = instance.table["profile"].str.strip_prefix(PROMPT).cast(pl.Int64).to_numpy()
+    assert group.gpu_memory is not None
+    return Requests(
+        int(group.gpu_memory),
+        instance.arrival,
+        frozen(np.array(prompt)),
+        frozen(instance.iterations.astype(np.int64)),
+        instance.weight,
+        is_affine(instance.cluster),
+    )
+
+
+def is_affine(cluster: Cluster) -> bool:
+    """Return True if rounds on a cluster have affine length.
+
+    Parameters
+    ----------
+    cluster
+        One worker.
+    """
+    return cluster.nodes[0].gpu.casefold() == AFFINE.casefold()
+
+
+def request_instance(
+    prompt: Sequence[int] | Ints,
+    output: Sequence[int] | Ints,
+    cells: int,
+    *,
+    arrival: Sequence[float] | Floats | None = None,
+    weight: Sequence[float] | Floats | None = None,
+    limit: Sequence[int] | Ints | None = None,
+    affine: bool = False,
+    **parts: Any,
+) -> Instance:
+    """Return an instance of requests.
+
+    Parameters
+    ----------
+    prompt
+        Prompt tokens s_i.
+    output
+        Output tokens o_i.
+    cells
+        M, the cells of the cache.
+    arrival
+        Arrivals in rounds, or in seconds if rounds have affine length; None: all at 0.
+    weight
+        Weights; None: all 1.
+    limit
+        Output tokens that the users state, which the predictor ``user-limit`` reads; None: not stated.
+    affine
+        True for rounds of affine length.
+    **parts
+        Further arguments of `Instance`: ``name``, ``recipe``, ``objective``.
+
+    Examples
+    --------
+    >>> import optsched as osd
+    >>> from optsched.classes.kv_cache.problem.requests import request_instance
+    >>> instance = request_instance([2, 1, 3, 1], [4, 7, 2, 5], 12, arrival=[0, 1, 2, 3])
+    >>> osd.simulate(instance, "mc-sf").value()
+    22.0
+    """
+    columns: dict[str, Any] = {
+        "arrival": np.zeros(len(prompt)) if arrival is None else np.asarray(arrival, dtype=np.float64),
+        "iterations": np.asarray(output, dtype=np.float64),
+        "profile": [f"{PROMPT}{int(s)}" for s in prompt],
+    }
+    if weight is not None:
+        columns["weight"] = np.asarray(weight, dtype=np.float64)
+    if limit is not None:
+        columns["walltime"] = np.asarray(limit, dtype=np.float64)
+    worker = Cluster((NodeGroup(1, gpu=AFFINE if affine else "GPU", gpu_memory=cells),))
+    return Instance(pl.DataFrame(columns), worker, **{"objective": "total_flow_time", **parts})
