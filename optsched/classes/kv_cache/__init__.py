@@ -35,6 +35,6 @@ add_class(
     preemptive=False,
     stated="requests",
     means="requests",
-    method="key",
+    method="ranks",
     policies=lambda _: ("mc-fcfs", "mc-sf", "least-volume"),
 )

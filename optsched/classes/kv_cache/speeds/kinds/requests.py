@@ -16,7 +16,7 @@ from optsched.classes.kv_cache.problem.requests import MOST_TOKENS, PROMPT, TICK
 from optsched.errors import InputError, RowProblem
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Cluster
-from optsched.problem.job_speeds import JobSpeeds, ModelledJobs, Nodes
+from optsched.problem.job_speeds import JobSpeeds, Nodes
 from optsched.problem.job_table import rows_that_are
 from optsched.problem.speed_model import SPEED_MODELS, SpeedModel
 
