@@ -222,12 +222,18 @@ def _make_room(s: Any) -> bool:
 
 @njit(**KERNEL)
 def _rounds_until_fit(s: Any, i: int) -> int:
-    """Return the rounds after which a request fits if nothing else changes: 0, it fits now."""
-    wait, mask, room = 0, s.reserved.size - 1, s.settings[CELLS] - s.prompt[i]
-    for q in range(1, s.believed[i] + 1):
-        over = s.reserved[(s.counters[AT] + q) & mask] + q - room
-        if over > 0:
-            wait = max(wait, min(over, q))
+    """Return the rounds after which a request fits if nothing else changes: 0, it fits now.
+
+    Cells in use grow until a running request ends, so only ends need to be looked at.
+    """
+    c, mask, last = s.counters, s.reserved.size - 1, s.believed[i]
+    room = s.settings[CELLS] - s.prompt[i]
+    wait = max(min(s.reserved[(c[AT] + last) & mask] + last - room, last), 0)
+    for k in range(c[RUNNING]):
+        j = s.running[k]
+        q = max(s.begun[j] + s.believed[j] - c[AT], 1)
+        if q < last:
+            wait = max(wait, min(s.reserved[(c[AT] + q) & mask] + q - room, q))
     return wait
 
 
