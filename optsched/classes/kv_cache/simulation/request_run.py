@@ -32,7 +32,7 @@ from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.adopted import adopt
 from optsched.simulation.engine import PolicyHooks
-from optsched.simulation.metrics import mean_of
+from optsched.simulation.metrics import HOUR, mean_of, without_overhead
 from optsched.simulation.placement import Placement
 from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import RUNS, Run, RunKind
@@ -54,21 +54,21 @@ class RequestRun(Run):
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
-        """Metrics of `Run`, the mean and 95th percentile of the time to first token, and the share of cells in use.
+        """Metrics of `Run`, and the mean and 95th percentile of the time to first token.
 
-        ``utilization`` is the sum of volumes over M times the time from first arrival to last completion; cells of requests
-        that are thrown out later do not count.
+        The worker is busy in the share of its cells that completed executions hold: ``utilization``, and GPU-hours.
         """
-        run, requests = self.relative, requests_of(self.relative.instance)
-        done = run.schedule.finished
-        wait = (run.notes["first_token"] - requests.arrival)[done]
-        span = float(run.schedule.end.max(initial=0.0)) - float(requests.arrival.min(initial=0.0))
-        used = float(requests.volume[done].sum()) / requests.cells
+        schedule, requests = self.relative.schedule, requests_of(self.relative.instance)
+        found = super().metrics
+        counts, job = schedule.work > 0, schedule.job
+        cells = requests.prompt[job] + (requests.output[job] + 1) / 2  # mean of an execution
+        used = float((cells * (schedule.end - schedule.start))[counts].sum()) / (requests.cells * HOUR)
+        waited = (self.relative.notes["first_token"] - requests.arrival)[schedule.finished]
         return {
-            **super().metrics,
-            "utilization": used / span if span > 0 and not requests.affine else None,
-            "mean_ttft": mean_of(wait) if wait.size else None,
-            "p95_ttft": float(np.percentile(wait, 95)) if wait.size else None,
+            **found,
+            **without_overhead(schedule, used, found["gpu_hours"]["waiting"]),
+            "mean_ttft": mean_of(waited) if waited.size else None,
+            "p95_ttft": float(np.percentile(waited, 95)) if waited.size else None,
         }
 
 
