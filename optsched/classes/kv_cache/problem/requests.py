@@ -149,6 +149,19 @@ def is_affine(cluster: Cluster) -> bool:
     return cluster.nodes[0].gpu.casefold() == AFFINE.casefold()
 
 
+def worker(cells: int, *, affine: bool = False) -> Cluster:
+    """Return the cluster of one worker.
+
+    Parameters
+    ----------
+    cells
+        M, the cells of the cache.
+    affine
+        True for rounds of affine length.
+    """
+    return Cluster((NodeGroup(1, gpu=AFFINE if affine else "GPU", gpu_memory=cells),))
+
+
 def request_instance(
     prompt: Sequence[int] | Ints,
     output: Sequence[int] | Ints,
@@ -187,7 +200,7 @@ def request_instance(
     >>> from optsched.classes.kv_cache.problem.requests import request_instance
     >>> instance = request_instance([2, 1, 3, 1], [4, 7, 2, 5], 12, arrival=[0, 1, 2, 3])
     >>> osd.simulate(instance, "mc-sf").value()
-    22.0
+    23.0
     """
     columns: dict[str, Any] = {
         "arrival": np.zeros(len(prompt)) if arrival is None else np.asarray(arrival, dtype=np.float64),
@@ -198,5 +211,5 @@ def request_instance(
         columns["weight"] = np.asarray(weight, dtype=np.float64)
     if limit is not None:
         columns["walltime"] = np.asarray(limit, dtype=np.float64)
-    worker = Cluster((NodeGroup(1, gpu=AFFINE if affine else "GPU", gpu_memory=cells),))
-    return Instance(pl.DataFrame(columns), worker, **{"objective": "total_flow_time", **parts})
+    place = worker(cells, affine=affine)
+    return Instance(pl.DataFrame(columns), place, **{"objective": "total_flow_time", **parts})

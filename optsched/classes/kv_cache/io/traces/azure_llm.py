@@ -1,0 +1,114 @@
+"""Dialect ``azure-llm``: requests of language models at Azure, 2023.
+
+Comma-separated, with a header::
+
+    TIMESTAMP,ContextTokens,GeneratedTokens
+    2023-11-16 18:15:46.6805900,374,44
+
+===============  ==========================  =======================================================================
+column           unit                        becomes
+===============  ==========================  =======================================================================
+TIMESTAMP        date-time                   ``arrival`` in rounds from the first request on, rounded down
+ContextTokens    tokens of the prompt        ``profile`` ``prompt-S``
+GeneratedTokens  tokens of the answer        ``iterations``; 0 counts as 1
+===============  ==========================  =======================================================================
+
+``azure-llm:FILE#cells=65536,round=0.05`` states the cells of the cache (16,492) and the seconds of a round (0.2; ``affine``:
+rounds of affine length, arrivals in seconds). ``most=8000`` is the largest peak, other requests are left out; ``first=2000``
+leaves out that number of the others, too; ``at-once=true`` lets all arrive at 0.
+
+Source: ``AzureLLMInferenceTrace_conv.csv`` and ``_code.csv`` of Azure/AzurePublicDataset (CC-BY-4.0). Cite P. Patel et al.,
+"Splitwise", ISCA 2024.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import polars as pl
+
+from optsched.classes.kv_cache.problem.requests import PROMPT, worker
+from optsched.errors import InputError, check_legal
+from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, require_header
+from optsched.io.traces.rows import Rows, seconds_of_date_times
+from optsched.io.traces.text_table import read_text_table
+from optsched.registry import made
+
+HEADER = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
+
+
+@dataclass
+class Reading:
+    """What the text after ``#`` states.
+
+    Parameters
+    ----------
+    cells
+        Cells of the cache.
+    round
+        Seconds of a round, or ``affine``.
+    most
+        Largest peak of a request, in cells; 0: the cells of the cache.
+    first
+        Requests that are left out at the beginning.
+    at_once
+        All requests arrive at 0.
+    """
+
+    cells: int = 16492
+    round: str = "0.2"
+    most: int = 8000
+    first: int = 0
+    at_once: bool = False
+
+    def __post_init__(self) -> None:
+        check_legal(self.cells >= 2, "cells", self.cells, "an integer >= 2")
+        check_legal(self.most >= 0 and self.first >= 0, "most, first", min(self.most, self.first), "integers >= 0")
+        self.most = min(self.most or self.cells, self.cells)
+        try:
+            legal = self.affine or 0 < float(self.round) < np.inf
+        except ValueError:
+            legal = False
+        check_legal(legal, "round", self.round, "seconds > 0, or affine")
+
+    @property
+    def affine(self) -> bool:
+        """True for rounds of affine length."""
+        return self.round == "affine"
+
+
+@dialect("azure-llm", header=HEADER, fragment="cells=16492,round=0.2,most=8000,first=0,at-once=false", brings_cluster=True)
+def read(request: TraceRequest) -> TraceRead:
+    """Azure's requests of language models, 2023: arrival, prompt and answer in tokens.
+
+    Parameters
+    ----------
+    request
+        The file and the options of the call.
+    """
+    stated: Reading = made(lambda _: Reading, "fragment", f"#:{request.fragment or ''}")
+    rows = Rows(read_text_table(request.path))
+    require_header(rows, HEADER)
+    prompt = rows.number("ContextTokens", least=0, whole=True)
+    output = rows.number("GeneratedTokens", least=0, whole=True).clip(1)
+    seconds = seconds_of_date_times(rows.text("TIMESTAMP"))
+    rows.reject(seconds.is_null(), "TIMESTAMP", "a date-time, e.g. 2023-11-16 18:15:46.6805900", "invalid")
+    rows.leave_out(prompt + output > stated.most, f"peaks above {stated.most:,} cells")
+    kept = rows.good.to_numpy()
+    rows.leave_out(pl.Series(kept & (np.cumsum(kept) <= stated.first)), f"before request {stated.first + 1:,}")
+    if not rows.good.any():
+        raise InputError("no request is left", file=request.path, legal="a file with more requests, or a smaller first=")
+    arrival = seconds - float(seconds.filter(rows.good).to_numpy().min())
+    if stated.at_once:
+        arrival = arrival * 0
+    elif not stated.affine:
+        arrival = (arrival / float(stated.round)).floor()
+    jobs = {
+        "arrival": arrival.clip(0),
+        "gpus": pl.Series([1]).new_from_index(0, rows.count),
+        "iterations": output.cast(pl.Float64),
+        "profile": PROMPT + prompt.cast(pl.Int64).cast(pl.String),
+    }
+    place = worker(stated.cells, affine=stated.affine)
+    return finish(request, rows, jobs, cluster=place, objective="total_flow_time")
