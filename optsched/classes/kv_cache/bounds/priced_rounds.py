@@ -9,7 +9,7 @@
 more. It suffices to look at k up to the last priced round, since w_i >= 0. Integers after scaling, so the bound is exact.
 **Relations**: the best prices are the dual of the linear relaxation of the integer program of Jaillet et al.
 (arXiv 2502.07115, equations 1 to 4); any solver's duals will do, also unfinished ones (`priced_certificate`).
-**Complexity** of the bound O(n T) for T rounds; of the search a linear program with sum_i o_i entries for each start.
+**Complexity** of the bound O(n T) for T rounds; of the search a linear program with o_i entries for every start.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from fractions import Fraction
 import numpy as np
 
 from optsched.bounds.best_bound import lower_bound
-from optsched.bounds.certificate import Certificate, Proof
-from optsched.bounds.proof import proved_bound
+from optsched.bounds.certificate import Certificate, register_kind
+from optsched.bounds.proof import prove
 from optsched.bounds.sum_costs import COMPLETION, FLOW, sum_costs
-from optsched.classes.kv_cache.bounds.cells_machine import needs_of
 from optsched.classes.kv_cache.problem.requests import Requests, requests_of
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
 
+KIND, BITS = "kv-priced", 40  # prices are multiples of 2^-BITS
 FEW, MANY = 20_000, 2_000_000  # entries of the linear program: solved with every run, and on request
-BITS = 40  # prices are multiples of 2^-BITS
-KIND = "kv-priced"
+OBJECTIVES, STATED = (*COMPLETION, *FLOW), "prices of a cell by round, from a linear program of {:,} entries or fewer"
+register_kind(KIND, objectives=OBJECTIVES, classes=("kv-cache",))(prove)
 
 
 def priced_certificate(instance: Instance, objective: str, prices: Floats) -> Certificate:
@@ -44,117 +44,58 @@ def priced_certificate(instance: Instance, objective: str, prices: Floats) -> Ce
     prices
         Price of a cell in every round from the first arrival on, f64[T]; negative ones count as 0.
     """
-    local = instance.relative
-    return Certificate(local.digest, objective, "kv-cache", KIND, *_proof(local, objective, prices)).on_clock(instance)
-
-
-def _proof(instance: Instance, objective: str, prices: Floats) -> Proof:
-    requests, costs, unit = requests_of(instance), sum_costs(instance, objective), 1 << BITS
+    local, unit = instance.relative, 1 << BITS
+    requests, costs = requests_of(local), sum_costs(local, objective)
     whole = np.rint(np.ldexp(np.maximum(np.nan_to_num(prices), 0.0), BITS))
     p = np.trim_zeros(whole, "b").astype(np.int64).astype(object)
-    t = np.arange(1, p.size + 1).astype(object)
-    sums, moments = (np.concatenate([[0], np.cumsum(x)]).astype(object) for x in (p, t * p))
-    value, known = -requests.cells * Fraction(int(sums[-1]), unit), dict[tuple[float, ...], Fraction]()
-    rows = (requests.arrival, requests.prompt, requests.output, costs.weight, costs.counted)
-    for a, s, o, w, c in zip(*(x.tolist() for x in rows), strict=True):
+    sums, moments = (np.array([0, *np.cumsum(x)], dtype=object) for x in (p, np.arange(1, p.size + 1) * p))
+    value, known = Fraction(-requests.cells * int(sums[-1]), unit), dict[tuple[float, ...], Fraction]()
+    columns = (requests.arrival, requests.prompt, requests.output, costs.weight, costs.counted)
+    for a, s, o, w, c in zip(*(x.tolist() for x in columns), strict=True):
         key = a, s, o, w
         if key not in known:
-            begin, last = int(a), max(int(a), p.size)
-            k = np.arange(begin, last + 1)
+            k = np.arange(int(a), max(int(a), p.size) + 1)
             first, end = np.minimum(k, p.size), np.minimum(k + o, p.size)
             paid = (s - k) * (sums[end] - sums[first]) + moments[end] - moments[first]
             up, down = Fraction(w).as_integer_ratio()
             known[key] = Fraction(min(unit * up * k.astype(object) + down * paid), unit * down)
         value += known[key] + Fraction(w) * (o - Fraction(c))
-    return value, {"prices": [int(x) for x in p], "unit": unit}
+    data = {"prices": [int(x) for x in p], "unit": unit}
+    return Certificate(local.digest, objective, "kv-cache", KIND, value, data).on_clock(instance)
 
 
-def best_prices(requests: Requests, weight: Floats, most: int) -> Floats | None:
-    """Return the prices of the linear relaxation, f64[T]; None if it has more than ``most`` entries.
-
-    Parameters
-    ----------
-    requests
-        Requests, rounds of length 1.
-    weight
-        Weights, f64[n].
-    most
-        Largest number of entries.
-    """
+def _best_prices(requests: Requests, weight: Floats, most: int) -> Floats | None:
     from scipy.optimize import linprog  # imported where it is used: it takes longer than most runs
     from scipy.sparse import csr_array
 
-    begin, o = requests.arrival.astype(np.int64), requests.output
-    volume = int(needs_of(requests)[1].sum())
-    horizon = int(begin.max() + o.max()) + 2 * volume // requests.cells
+    a, o, n = requests.arrival.astype(np.int64), requests.output, requests.n
+    horizon = int(a.max() + o.max()) + 2 * int(requests.volume.sum()) // requests.cells
     while True:
-        count = horizon - o - begin + 1
+        count = horizon - o - a + 1  # starts of every request
         if int((count * (o + 1)).sum()) > most:
             return None
-        i = np.repeat(np.arange(requests.n), count)
-        k = np.concatenate([np.arange(a, horizon - x + 1) for a, x in zip(begin.tolist(), o.tolist(), strict=True)])
+        i = np.repeat(np.arange(n), count)
+        k = np.arange(i.size) - np.repeat(np.cumsum(count) - count - a, count)
         column = np.repeat(np.arange(i.size), o[i])
         j = np.arange(column.size) - np.repeat(np.cumsum(o[i]) - o[i], o[i]) + 1
-        held = requests.prompt[i[column]] + j
-        cells = csr_array((held, (k[column] + j - 1, column)), shape=(horizon, i.size))
-        once = csr_array((np.ones(i.size), (i, np.arange(i.size))), shape=(requests.n, i.size))
-        room, ones = np.full(horizon, requests.cells), np.ones(requests.n)
-        found = linprog(weight[i] * (k + o[i]), A_ub=cells, b_ub=room, A_eq=once, b_eq=ones, method="highs")
-        if found.status == 0:
-            return np.asarray(-found.ineqlin.marginals, dtype=np.float64)
-        if found.status != 2:
-            return None
+        held = csr_array((requests.prompt[i[column]] + j, (k[column] + j - 1, column)), shape=(horizon, i.size))
+        once = csr_array((np.ones(i.size), (i, np.arange(i.size))), shape=(n, i.size))
+        room = np.full(horizon, requests.cells)
+        found = linprog(weight[i] * (k + o[i]), held, room, once, np.ones(n), method="highs")
+        if found.status != 2:  # else it is infeasible
+            return -found.ineqlin.marginals if found.status == 0 else None
         horizon *= 2
 
 
-def _search(instance: Instance, objective: str, most: int) -> Proof | None:
-    requests = requests_of(instance)
-    if requests.affine:
-        return None
-    costs = sum_costs(instance, objective)
-    prices = best_prices(requests, costs.weight, most)
-    return None if prices is None else _proof(instance, objective, prices)
+def _bound(name: str, most: int, *, strong: bool) -> None:
+    stated = STATED.format(most)
+
+    @lower_bound(name, objectives=OBJECTIVES, classes=("kv-cache",), statement=stated, strong=strong)
+    def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
+        requests, weight = requests_of(instance), sum_costs(instance, objective).weight
+        prices = None if requests.affine else _best_prices(requests, weight, most)
+        return None if prices is None else priced_certificate(instance, objective, prices)
 
 
-@proved_bound(
-    KIND,
-    objectives=(*COMPLETION, *FLOW),
-    classes=("kv-cache",),
-    statement="prices of a cell by round, from a linear program",
-)
-def build(instance: Instance, objective: str, schedule_class: str) -> Proof | None:
-    """Return the proof with the prices of the linear relaxation; None if it has more than 20,000 entries.
-
-    Parameters
-    ----------
-    instance
-        Requests and one worker.
-    objective
-        Name of the objective.
-    schedule_class
-        Not used: there is one class.
-    """
-    return _search(instance, objective, FEW)
-
-
-@lower_bound(
-    f"{KIND}-strong",
-    objectives=(*COMPLETION, *FLOW),
-    classes=("kv-cache",),
-    statement="prices of a cell by round, from a linear program of up to two million entries",
-    strong=True,
-)
-def build_strong(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
-    """Return the certificate with the prices of a larger linear relaxation.
-
-    Parameters
-    ----------
-    instance
-        Requests and one worker.
-    objective
-        Name of the objective.
-    schedule_class
-        Not used: there is one class.
-    """
-    proof = _search(instance, objective, MANY)
-    return None if proof is None else Certificate(instance.digest, objective, schedule_class, KIND, *proof)
+_bound(KIND, FEW, strong=False)
+_bound(f"{KIND}-strong", MANY, strong=True)
