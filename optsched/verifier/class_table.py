@@ -152,7 +152,7 @@ ELASTIC = joined(
 REQUESTS = joined(
     kinds((*SUMS, MAKESPAN, LARGEST_FLOW, GAIN), kv_alone=alone),
     on_machine("kv", busy_time),
-    kinds(UNIFORM, kv_mean_busy_time=mean_busy_time, kv_priced=kv_priced),
+    kinds(UNIFORM, kv_mean_busy_time=mean_busy_time, kv_priced=kv_priced, kv_priced_strong=kv_priced),
     kinds(MAKESPAN, kv_volume=volume),
 )
 CLASSES = {

@@ -29,10 +29,9 @@ from optsched.problem.instance import Instance
 KIND, BITS = "kv-priced", 40  # prices are multiples of 2^-BITS
 FEW, MANY = 20_000, 2_000_000  # entries of the linear program: solved with every run, and on request
 OBJECTIVES, STATED = (*COMPLETION, *FLOW), "prices of a cell by round, from a linear program of {:,} entries or fewer"
-register_kind(KIND, objectives=OBJECTIVES, classes=("kv-cache",))(prove)
 
 
-def priced_certificate(instance: Instance, objective: str, prices: Floats) -> Certificate:
+def priced_certificate(instance: Instance, objective: str, prices: Floats, kind: str = KIND) -> Certificate:
     """Return the certificate of given prices.
 
     Parameters
@@ -43,6 +42,8 @@ def priced_certificate(instance: Instance, objective: str, prices: Floats) -> Ce
         Sum of (weighted) completion or flow times.
     prices
         Price of a cell in every round from the first arrival on, f64[T]; negative ones count as 0.
+    kind
+        Kind of the certificate: that of a bound which chooses such prices.
     """
     local, unit = instance.relative, 1 << BITS
     requests, costs = requests_of(local), sum_costs(local, objective)
@@ -61,7 +62,7 @@ def priced_certificate(instance: Instance, objective: str, prices: Floats) -> Ce
             known[key] = Fraction(min(unit * up * k.astype(object) + down * paid), unit * down)
         value += known[key] + Fraction(w) * (o - Fraction(c))
     data = {"prices": [int(x) for x in p], "unit": unit}
-    return Certificate(local.digest, objective, "kv-cache", KIND, value, data).on_clock(instance)
+    return Certificate(local.digest, objective, "kv-cache", kind, value, data).on_clock(instance)
 
 
 def _best_prices(requests: Requests, weight: Floats, most: int) -> Floats | None:
@@ -89,12 +90,13 @@ def _best_prices(requests: Requests, weight: Floats, most: int) -> Floats | None
 
 def _bound(name: str, most: int, *, strong: bool) -> None:
     stated = STATED.format(most)
+    register_kind(name, objectives=OBJECTIVES, classes=("kv-cache",))(prove)
 
     @lower_bound(name, objectives=OBJECTIVES, classes=("kv-cache",), statement=stated, strong=strong)
     def build(instance: Instance, objective: str, schedule_class: str) -> Certificate | None:
         requests, weight = requests_of(instance), sum_costs(instance, objective).weight
         prices = None if requests.affine else _best_prices(requests, weight, most)
-        return None if prices is None else priced_certificate(instance, objective, prices)
+        return None if prices is None else priced_certificate(instance, objective, prices, name)
 
 
 _bound(KIND, FEW, strong=False)
