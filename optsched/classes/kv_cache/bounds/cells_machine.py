@@ -2,8 +2,8 @@
 
 **Machine.** In a round, a request holds s + j cells, all requests together at most M. A machine of M units serves it for its
 volume v = s o + o (o + 1) / 2 from its arrival on. Executions that are thrown out only add volume. If rounds have affine
-length, a round with requests i lasts R + sum_i (B + C (s_i + j)) + D (new prompts), which is at least D (new prompts) and the
-sum of B + C (s_i + j) + R (s_i + j) / M. So a machine of one unit serves a request for B o + C v + D s + R v / M seconds.
+length, a round with requests i lasts R + sum_i (B + C (s_i + j)) + D (new prompts): at least D (new prompts) and the sum of
+B + C (s_i + j) + R (s_i + j) / M. So a machine of one unit serves a request for B o + C v + D s + R v / M seconds.
 
 **Mean moment.** Let x_j be what a request needs in its j-th round, spread evenly over it, and a the least length of a round
 with the request (1; R + B + C (s + 1)). Then the mean moment of what it needs is at least a (o - mu) before its end, mu =

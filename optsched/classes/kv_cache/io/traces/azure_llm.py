@@ -70,7 +70,7 @@ def read(request: TraceRequest) -> TraceRead:
     kept = rows.good.to_numpy()
     rows.leave_out(pl.Series(kept & (np.cumsum(kept) <= stated["first"])), "the first ones")
     begin = seconds.filter(rows.good)
-    arrival = (seconds - begin.min() if len(begin) and not stated["at_once"] else seconds * 0).clip(0)  # type: ignore[operator]
+    arrival = (seconds - begin.min() if len(begin) and not stated["at_once"] else seconds * 0).clip(0)
     jobs = {
         "arrival": arrival if affine else (arrival / seconds_each).floor(),
         "gpus": pl.Series([1]).new_from_index(0, rows.count),

@@ -22,8 +22,8 @@ def kv_paper(rng: np.random.Generator, values: Values) -> Draw:
     """Requests with one prompt length, as in the two synthetic settings of Jaillet et al. (arXiv 2502.07115).
 
     M is uniform in 30..50, the prompt s of all requests in 1..5, answers in 1..M - s. All at 0: the number of requests is
-    uniform in 40..60. Online: the number of rounds is, and a Poisson number of requests arrives in each, whose mean is uniform
-    in 0.5..1.5; at least one request arrives in all.
+    uniform in 40..60. Online: the number of rounds is, and a Poisson number of requests arrives in each, with a mean
+    uniform in 0.5..1.5; at least one request arrives in all.
 
     Parameters
     ----------
