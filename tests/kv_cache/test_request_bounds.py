@@ -65,7 +65,7 @@ def test_list_schedules_do_not_suffice(
     assert sum(k + o for k, o in zip(found, output, strict=True)) == sum(
         k + o for k, o in zip(starts, output, strict=True)
     )
-    from optsched.classes.kv_cache.simulation.request_run import request_schedule
+    from optsched.classes.kv_cache.problem.request_schedule import request_schedule
 
     for each in (found, starts):
         assert osd.check_schedule(instance, request_schedule(instance, each), value=float(best)) == []

@@ -11,8 +11,8 @@ import pytest
 import optsched as osd
 from kv_cache.every_start import random_requests
 from optsched.check.referee import check_file
+from optsched.classes.kv_cache.problem.request_schedule import request_schedule
 from optsched.classes.kv_cache.problem.requests import request_instance
-from optsched.classes.kv_cache.simulation.request_run import request_schedule
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 from optsched.simulation.run import Run

@@ -12,9 +12,9 @@ import pytest
 
 import optsched as osd
 from kv_cache.every_start import random_requests
+from optsched.classes.kv_cache.problem.request_schedule import request_schedule
 from optsched.classes.kv_cache.problem.requests import request_instance
 from optsched.classes.kv_cache.simulation import request_run, rounds
-from optsched.classes.kv_cache.simulation.request_run import request_schedule
 from optsched.compiled.function import without_interpreting
 from optsched.io.traces.generate import generate
 from optsched.policies.simulate import policies_of

@@ -9,14 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes.kv_cache.problem.request_schedule import executions
 from optsched.classes.kv_cache.problem.requests import TICK, Requests, requests_of
 from optsched.classes.kv_cache.simulation import rounds
 from optsched.classes.kv_cache.simulation.request_policy import KnownRequests, RequestPolicy
 from optsched.compiled import Stopwatch, slice_of, worked
 from optsched.errors import InputError
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
-from optsched.problem.schedule import Schedule
 from optsched.simulation.engine import PolicyHooks
 from optsched.simulation.metrics import HOUR, mean_of, without_overhead
 from optsched.simulation.placement import Placement
@@ -58,27 +58,6 @@ class RequestRun(Run):
         }
 
 
-def request_schedule(instance: Instance, starts: Floats | Ints, policy: str = "") -> Schedule:
-    """Return the schedule in which every request starts once, in rounds of length 1; the referee checks it.
-
-    Parameters
-    ----------
-    instance
-        An instance of the class ``kv-cache``.
-    starts
-        Boundary at which every request starts, [n].
-    policy
-        Name of the method that chose the starts.
-    """
-    start, tokens = np.asarray(starts, dtype=np.float64), instance.iterations.copy()
-    return _executions(instance, np.arange(instance.n), start, start + tokens, tokens, policy)
-
-
-def _executions(instance: Instance, job: Ints, start: Floats, end: Floats, work: Floats, policy: str) -> Schedule:
-    where = np.zeros(job.size, dtype=np.int64)
-    return Schedule(instance, job, start, end, work, np.arange(job.size + 1), where, where, policy)
-
-
 def run_requests(
     instance: Instance,
     policy: RequestPolicy,
@@ -112,7 +91,7 @@ def run_requests(
     c, scale = s.counters, TICK if requests.affine else 1
     count = int(c[rounds.LOGGED])
     times = (s.start[:count] / scale, s.end[:count] / scale, s.tokens[:count].astype(np.float64))
-    schedule = _executions(instance, s.job[:count].copy(), *times, name)
+    schedule = executions(instance, s.job[:count].copy(), *times, name)
     numbers = Knowledge(policy.knowledge), False, int(c[rounds.EVENTS]), int(c[rounds.THROWN]), clock.seconds
     notes = {"first_token": np.where(schedule.finished, s.first / scale, np.nan)}
     return RequestRun(schedule, name, *numbers, hooks.predicted, notes, ("first_token",))
