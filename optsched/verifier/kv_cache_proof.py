@@ -44,7 +44,9 @@ def kv_mean_busy_time(case: KvCacheCase, data: Data) -> Proof:
         doubled -= sum((Fraction(u[k] * gap, work[k]) for k, gap in gaps.items()), Fraction(0))
         beyond = sum((case.weight[i] * case.offset(i) for i in used), Fraction(0))
     else:
-        doubled -= Fraction(2 * sum(u[k] * -((-gap << KEPT_BITS) // (2 * work[k])) for k, gap in gaps.items()), 1 << KEPT_BITS)
+        doubled -= Fraction(
+            2 * sum(u[k] * -((-gap << KEPT_BITS) // (2 * work[k])) for k, gap in gaps.items()), 1 << KEPT_BITS
+        )
         kept = sum(int(case.weight[i] * case.offset(i) * (1 << KEPT_BITS)) for i in used)
         beyond = Fraction(kept, 1 << KEPT_BITS)
     value = doubled / (2 * case.cells) + beyond - Fraction(counted, case.unit)

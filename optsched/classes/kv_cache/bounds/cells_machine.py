@@ -144,7 +144,11 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Proof | No
     weight, exponent = weights_on_grid(costs.weight)
     cells, needs, moments = needs_of(requests)
     last = float(instance.arrival.max()) * cells + float(sum(needs.tolist()))
-    if requests.affine or last >= 2.0**61 or bool((np.ldexp(weight.astype(np.float64), -exponent) != costs.weight).any()):
+    if (
+        requests.affine
+        or last >= 2.0**61
+        or bool((np.ldexp(weight.astype(np.float64), -exponent) != costs.weight).any())
+    ):
         return None
     used = weight > 0
     release, work = (requests.arrival * cells).astype(np.int64), needs.astype(np.int64)

@@ -78,7 +78,9 @@ class Reading:
         return self.round == "affine"
 
 
-@dialect("azure-llm", header=HEADER, fragment="cells=16492,round=0.2,most=8000,first=0,at-once=false", brings_cluster=True)
+@dialect(
+    "azure-llm", header=HEADER, fragment="cells=16492,round=0.2,most=8000,first=0,at-once=false", brings_cluster=True
+)
 def read(request: TraceRequest) -> TraceRead:
     """Azure's requests of language models, 2023: arrival, prompt and answer in tokens.
 
@@ -98,7 +100,9 @@ def read(request: TraceRequest) -> TraceRead:
     kept = rows.good.to_numpy()
     rows.leave_out(pl.Series(kept & (np.cumsum(kept) <= stated.first)), f"before request {stated.first + 1:,}")
     if not rows.good.any():
-        raise InputError("no request is left", file=request.path, legal="a file with more requests, or a smaller first=")
+        raise InputError(
+            "no request is left", file=request.path, legal="a file with more requests, or a smaller first="
+        )
     arrival = seconds - float(seconds.filter(rows.good).to_numpy().min())
     if stated.at_once:
         arrival = arrival * 0

@@ -10,7 +10,11 @@ from optsched.problem.arrays import Floats, Ints
 
 
 def _draw(prompt: Ints, output: Ints, arrival: Floats, cells: int, *, affine: bool = False) -> Draw:
-    table = {"arrival": arrival, "iterations": output.astype(float), "profile": [f"{PROMPT}{s}" for s in prompt.tolist()]}
+    table = {
+        "arrival": arrival,
+        "iterations": output.astype(float),
+        "profile": [f"{PROMPT}{s}" for s in prompt.tolist()],
+    }
     return Draw(table, worker(cells, affine=affine), "total_flow_time")
 
 

@@ -1,0 +1,193 @@
+"""Requests under a limit of cells: partial schedules backwards in time, bounded by prices of requests over cache states."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from optsched.classes.kv_cache.problem.request_schedule import request_schedule
+from optsched.classes.kv_cache.problem.requests import Requests, requests_of
+from optsched.classes.kv_cache.solvers.cell_prices import Ascent, ascend
+from optsched.classes.kv_cache.solvers.cell_search import BEYOND, search
+from optsched.classes.kv_cache.solvers.cell_states import Types, cell_states
+from optsched.compiled import njit
+from optsched.models.formulation import WEIGHTED_COMPLETION
+from optsched.problem.arrays import Ints
+from optsched.solvers.linear_program import Size
+from optsched.solvers.method import MethodReport, add_method
+from optsched.solvers.solve_state import SolveState
+
+NAME = "cache-states"
+MOST = 255  # requests
+FIRST, WIDE = 2_000, 1_000_000  # partial schedules of a layer: for a schedule, and for the proof
+PARTS = 8, 4, 2, 1  # limits of the proof: these parts of the gap
+LARGEST = 1 << 26  # cost of a schedule: costs in units of .01 fit 32 bits
+
+
+def _applies(state: SolveState) -> str | None:
+    requests = requests_of(state.instance)
+    if state.goal.name not in WEIGHTED_COMPLETION:
+        return f"it does not minimise {state.goal.name}"
+    if requests.affine:
+        return "rounds are not of length 1"
+    if state.horizon is not None:
+        return "it does not support a horizon"
+    if requests.n > MOST:
+        return f"it is for at most {MOST} requests, there are {requests.n}"
+    weight = _weights(state, requests)
+    if bool((weight != np.rint(weight)).any()) or weight.min(initial=1) < 1:
+        return "weights are not whole numbers >= 1"
+    last = float(requests.arrival.max() + requests.output.sum())
+    return "times and weights are too large" if float(weight.sum()) * last > LARGEST else None
+
+
+def _weights(state: SolveState, requests: Requests) -> Ints:
+    return requests.weight if "weighted" in state.goal.name else np.ones(requests.n)
+
+
+class Search:
+    """One search: costs are sums of w C, ``shift`` more than the objective."""
+
+    def __init__(self, state: SolveState) -> None:
+        self.state, self.requests = state, requests_of(state.instance)
+        self.arrival, self.weight = (
+            np.asarray(x, dtype=np.int64) for x in (self.requests.arrival, _weights(state, self.requests))
+        )
+        flow = "flow" in state.goal.name
+        self.shift = int((self.arrival * self.weight).sum()) if flow else 0
+        self.partial = 0
+
+    def offer(self, end: Ints) -> int:
+        """Offer a schedule, and return its cost.
+
+        Parameters
+        ----------
+        end
+            Completions, i64[n].
+        """
+        self.state.offer(request_schedule(self.state.instance, end - self.requests.output, NAME))
+        return int((end * self.weight).sum())
+
+    def raise_bound(self, bound: int, scale: int) -> None:
+        """Take a bound; costs are whole numbers.
+
+        Parameters
+        ----------
+        bound
+            The bound on sum w C, in units of 1 / scale.
+        scale
+            The scale.
+        """
+        self.state.raise_bound(Fraction(-(-bound // scale) - self.shift), "solver", up_to_value=True)
+
+    def run(self) -> MethodReport:
+        """Search until the proof or the deadline."""
+        requests, state = self.requests, self.state
+        ends = [self.in_order(requests.output), self.in_order(requests.volume), self.in_order(self.arrival)]
+        value = min(map(self.offer, ends))
+        types = Types.of_requests(self.arrival, requests.prompt, requests.output, self.weight)
+        states = cell_states(requests.cells, types)
+        if states is None:
+            return MethodReport("cache states", note="the cache has too many states: the bound is that of theorems")
+        price = self.first_prices(types, min(ends, key=lambda end: int((end * self.weight).sum())))
+        ascent = ascend(states, types, price, value, state.deadline.share(0.5))
+        self.raise_bound(ascent.bound, ascent.scale)
+        value = self.prove(ascent, value)
+        size = Size(int(np.count_nonzero(states.added >= 0)) + states.before.size, states.before.size)
+        note = "" if state.closed else "the time or the room for partial schedules came to an end"
+        return MethodReport("cache states", size, self.partial, note=note)
+
+    def prove(self, ascent: Ascent, value: int) -> int:
+        """Search for better schedules, first few partial schedules a layer, then all within growing limits.
+
+        Parameters
+        ----------
+        ascent
+            Prices.
+        value
+            Cost of the incumbent.
+        """
+        scale, deadline = ascent.scale, self.state.deadline
+        limit = min(ascent.limit or BEYOND, (value - 1) * scale)
+        found = search(ascent, limit, FIRST, deadline)
+        if found.end is not None:
+            value = min(value, self.offer(found.end))
+        if found.least == BEYOND and found.finished:
+            self.partial += found.partial
+            if found.end is not None or limit >= (value - 1) * scale:
+                self.raise_bound(value * scale, scale)
+                return value
+        for part in PARTS:
+            # a schedule of this cost or less is on open nodes
+            goal = -(-ascent.bound // scale) + (value - -(-ascent.bound // scale)) // part
+            limit = min(goal, value - 1) * scale
+            if ascent.limit is not None and limit > ascent.limit:
+                ascent.nodes = ascent.first = ascent.limit = None
+                ascent.rest = np.zeros((0, 0), np.int32)
+            if ascent.limit is None:
+                ascent.evaluate(max(limit - ascent.bound, 0))
+            found = search(ascent, limit, WIDE, deadline)
+            self.partial += found.partial
+            if found.end is not None:
+                value = self.offer(found.end)
+                self.raise_bound(min(found.least, value * scale), scale)
+                return value
+            self.raise_bound(min(found.least, limit + scale), scale)
+            if found.least < BEYOND or not found.finished:
+                break
+        return value
+
+    def first_prices(self, types: Types, end: Ints) -> np.ndarray:
+        """Return prices to begin with: what a request costs itself, and those behind it.
+
+        Parameters
+        ----------
+        types
+            Types of requests.
+        end
+            Completions of a schedule, i64[n].
+        """
+        requests = self.requests
+        busy = float(end.max()) / float(requests.volume.sum())
+        behind = np.array([float(self.weight[end >= c].sum()) for c in end.tolist()])
+        price = self.weight * end + behind * requests.volume * busy
+        return np.bincount(types.of, price) / types.count
+
+    def in_order(self, key: Ints) -> Ints:
+        """Return completions of a list schedule: every request at the earliest boundary at which it fits for good.
+
+        Parameters
+        ----------
+        key
+            Key of the order, [n].
+        """
+        requests, order = self.requests, np.lexsort((self.arrival, key))
+        profile = np.zeros(int(self.arrival.max() + requests.output.sum()) + int(requests.output.max()) + 2, np.int64)
+        start = _list_starts(order, self.arrival, requests.prompt, requests.output, requests.cells, profile)
+        return start + requests.output
+
+
+@njit
+def _list_starts(order, arrival, prompt, output, cells, profile):  # type: ignore[no-untyped-def]
+    """Return the starts of requests in an order, each at the earliest boundary at which it fits."""
+    start = np.zeros(order.size, np.int64)
+    for i in order:
+        k, j = arrival[i], 1
+        while j <= output[i]:
+            if profile[k + j] + prompt[i] + j > cells:
+                k, j = k + 1, 0
+            j += 1
+        for j in range(1, output[i] + 1):
+            profile[k + j] += prompt[i] + j
+        start[i] = k
+    return start
+
+
+add_method(
+    NAME,
+    _applies,
+    lambda state: Search(state).run(),
+    "kv-cache",
+    "requests: partial schedules over states of the cache",
+)
