@@ -1,9 +1,9 @@
 """A price for every type of request, and the least cost of all that can follow a state at these prices.
 
-**Relaxation.** Drop the demand that every request is served once, and charge its price lambda instead: schedules may then
-serve a type as often as they like, but every one of them fits the cache in every round. A cheapest one is a shortest path over
-(round, state), backwards in time, so ``sum_q lambda_q count_q + least cost`` bounds the optimum. That is far stronger than the
-linear program over starts, where fractions of requests fill the cache: at 50 requests it is within .1 to .5 % of the optimum,
+**Relaxation.** Drop the demand that every request is served once, and charge its price lambda instead. Schedules may then
+serve a type as often as they like, but each fits the cache in every round. A cheapest one is a shortest path over
+(round, state), backwards in time, so ``sum_q lambda_q count_q + least cost`` bounds the optimum. That is far stronger than
+the linear program over starts, where fractions of requests fill the cache: at 50 requests it is within .5 % of the optimum,
 the linear program within 35 %.
 
 **Horizon.** Completions after the largest lambda_q / weight_q cost more than they gain; leaving one out of a schedule leaves
@@ -11,8 +11,8 @@ a schedule. So rounds up to there are enough, and the bound holds for every hori
 
 **Prices** come from a subgradient ascent. All is computed in integers, prices in units of 1 / ``scale``.
 
-**Complexity** O(rounds x states x types) a step. **Reference** Lagrangian state-space relaxation: Tanaka, Fujikuma and Araki,
-J. Sched. 12 (2009), for one machine; the states of a cache are derived here.
+**Complexity** O(rounds x states x types) a step. **Reference** Lagrangian state-space relaxation: Tanaka, Fujikuma and
+Araki, J. Sched. 12 (2009), for one machine; the states of a cache are derived here.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ from optsched.deadline import Deadline
 from optsched.problem.arrays import Floats, Ints
 
 FAR = 1 << 30  # what cannot be completed
-FULL, NARROW = 80, 200  # steps of the ascent over all nodes, and over those that are open
+FEW, FULL, NARROW = 12, 68, 200  # steps of the ascent: first, over all nodes, and over those that are open
+SMALL = 40_000  # nodes
 SLOW, SHRINK, KEEP = 8, 0.7, 0.6  # steps without gain until steps shrink, by this factor; part of the last direction
 NARROWING = 0.01  # nodes of dearer schedules, relative to the bound, are closed after the first ascent
 STALLED = 2e-4  # relative gain of ten steps below which the first ascent ends
@@ -103,7 +104,8 @@ class Ascent:
             (np.zeros(0, np.int32), np.zeros(0, np.int64)) if self.first is None else (self.nodes, self.first)
         )
         _sweep(self.rest, *self.states, self.types.least, self.types.weight, self.charged, self.scale, nodes, first)
-        return int(self.rest[-1, 0]) + self.base
+        bound = int(self.rest[-1, 0]) + self.base
+        return bound if self.limit is None else min(bound, self.limit + 1)
 
     def climb(self, steps: int, target: int, deadline: Deadline) -> None:
         """Raise the bound.
@@ -118,7 +120,7 @@ class Ascent:
             Time at which to stop.
         """
         best, length, since, moved = self.price.copy(), 1.0, 0, np.zeros(self.price.size)
-        before = self.bound
+        before, top = self.bound, target - self.scale  # costs are whole numbers
         for step in range(steps):
             bound = self.evaluate()
             used = np.zeros(self.price.size, np.int64)
@@ -128,7 +130,7 @@ class Ascent:
                 self.bound, best, since = bound, self.price.copy(), 0
             elif (since := since + 1) >= SLOW:
                 self.price, length, since, moved = best.copy(), length * SHRINK, 0, np.zeros(self.price.size)
-            if deadline.passed or not missing.any():
+            if deadline.passed or not missing.any() or self.bound > top or self.bound == (self.limit or -1) + 1:
                 break
             if self.nodes is None and step % 10 == 9:
                 if self.bound - before <= STALLED * self.bound and step > 30:
@@ -140,6 +142,20 @@ class Ascent:
         self.price = best
         self.evaluate()
 
+    def open(self, limit: int) -> None:
+        """Set ``rest`` for schedules up to a given cost; open all nodes if closed ones can be on such a schedule.
+
+        Parameters
+        ----------
+        limit
+            The cost, in units of 1 / scale.
+        """
+        if self.limit is not None and limit > self.limit:
+            self.nodes = self.first = self.limit = None
+            self.rest = np.zeros((0, 0), np.int32)
+        if self.limit is None:
+            self.evaluate(max(limit - self.bound, 0))
+
     def close(self, limit: int) -> None:
         """Close nodes that are on no schedule with at most a given cost.
 
@@ -148,8 +164,7 @@ class Ascent:
         limit
             The cost, in units of 1 / scale.
         """
-        if self.nodes is None:
-            self.evaluate(max(limit - self.bound, 0))
+        self.open(limit)
         old, begin = (np.zeros(0, np.int32), np.zeros(0, np.int64)) if self.first is None else (self.nodes, self.first)
         given = *self.states, self.types.least, self.types.weight, self.charged, self.scale, old, begin
         first = np.zeros(self.rest.shape[0] + 1, np.int64)
@@ -177,6 +192,9 @@ def ascend(states: CellStates, types: Types, price: Floats, value: int, deadline
     """
     ascent = Ascent.begin(states, types, price, value)
     top = value * ascent.scale
+    ascent.climb(FEW, top, deadline)
+    if ascent.rest.size <= SMALL:  # a search is quicker
+        return ascent
     ascent.climb(FULL, top, deadline)
     ascent.close(min(top, int(ascent.bound * (1 + NARROWING))))
     for _ in range(2):

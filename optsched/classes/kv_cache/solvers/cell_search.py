@@ -1,19 +1,18 @@
 """The best schedule of requests within a limit, by partial schedules read backwards in time.
 
-**Partial schedules** (t, state of the cache, requests that are left): layer t has those whose requests of rounds above t are
+**Partial schedules** (t, state of the cache, requests that are left): layer t has those for which the rounds above t are
 decided. The next step lets requests end in round t, or goes to the round before. Starts are free: no list order is assumed.
-**Bound**: the cost so far at prices, and the least cost from the node on (`Ascent.rest`). Those above the limit are left out.
-**Dominance**: of two partial schedules in the same layer and state, the second is left out if it costs no less (sum w C so far)
-and the first has left, for each of its requests, another request of the second with no less peak, output, earliest end
-and weight. *Proof.* Take the best completion of the second. Where a request of it ends, let the one that stands for it end:
-its cells are at most those of the other in every round, it vanishes no earlier backwards only if it is as long, and it is
-charged at most as much. The rest of the requests is left out. That is a completion of the first, and costs no more. []
-With equal arrivals, prompts and weights that compares sorted outputs; else only equal requests are compared.
+**Bound**: the priced cost so far, and the least cost from the node on (`Ascent.rest`). Those above the limit are left out.
+**Dominance**: let A and B be in the same layer and state, A with no more cost sum w C so far. B is left out if different
+requests of B's stand for all requests that A has left, each with no less peak, output, earliest end and weight. *Proof.*
+Take the best completion of B. End every request of A where the one that stands for it ends: in every round it holds no more
+cells, and it costs no more. Leave out the other requests. That completes A, fits, and costs no more than B's. [] With equal
+arrivals, prompts and weights sorted outputs are compared; else only equal requests are.
 **Result**: if nothing was left out for lack of room, the best schedule is optimal, or none costs at most the limit. Else no
 schedule costs less than the least bound of those left out.
 
-No optimal schedule need complete (or start) requests in order of output: M = 6, s = 1, o = (2, 2, 3, 3) has the optimum 15,
-and 16 in that order. So the search assumes no order.
+An optimal schedule need not complete requests in order of output: M = 6, s = 1, o = (2, 2, 3, 3) has the optimum 15, and 16
+in that order. So the search assumes no order.
 """
 
 from __future__ import annotations
@@ -142,7 +141,8 @@ def search(ascent: Ascent, limit: int, width: int, deadline: Deadline) -> Found:
             now, count, t, ascent.rest[t], given, ascent.scale, limit - base, tree, trail.count
         )
         least = min(least, int(dropped) + base)
-        count = int(_round_before(now, total, then, given, ascent.rest[t - 1], limit - base, table))
+        places = table[: 1 << (2 * int(total)).bit_length()]
+        count = int(_round_before(now, total, then, given, ascent.rest[t - 1], limit - base, places))
         count = int(_undominated(then, count, given, heads, links))
         now, then = then, now
         if count > width:
@@ -175,8 +175,10 @@ def _ends(trail: Trail, at: int, of: Ints) -> Ints:
 
 @njit
 def _end_in_round(now, count, t, rest, given, scale, limit, tree, ends):  # type: ignore[no-untyped-def]
-    """Add the partial schedules in which more requests end in round t; return (their number, least bound of those left out,
-    number of ends)."""
+    """Add the partial schedules in which more requests end in round t.
+
+    Returns (their number, least bound of those left out, number of ends).
+    """
     added, _, least, weight, price, _, (word, shift, mask) = given
     parent, kind, round_ = tree
     state, priced, cost, trail, left = now

@@ -89,7 +89,7 @@ class Search:
         types = Types.of_requests(self.arrival, requests.prompt, requests.output, self.weight)
         states = cell_states(requests.cells, types)
         if states is None:
-            return MethodReport("cache states", note="the cache has too many states: the bound is that of theorems")
+            return MethodReport("cache states", note="the cache has too many states", unproved=True)
         price = self.first_prices(types, min(ends, key=lambda end: int((end * self.weight).sum())))
         ascent = ascend(states, types, price, value, state.deadline.share(0.5))
         self.raise_bound(ascent.bound, ascent.scale)
@@ -109,33 +109,26 @@ class Search:
             Cost of the incumbent.
         """
         scale, deadline = ascent.scale, self.state.deadline
-        limit = min(ascent.limit or BEYOND, (value - 1) * scale)
-        found = search(ascent, limit, FIRST, deadline)
-        if found.end is not None:
-            value = min(value, self.offer(found.end))
-        if found.least == BEYOND and found.finished:
-            self.partial += found.partial
-            if found.end is not None or limit >= (value - 1) * scale:
-                self.raise_bound(value * scale, scale)
-                return value
-        for part in PARTS:
-            # a schedule of this cost or less is on open nodes
-            goal = -(-ascent.bound // scale) + (value - -(-ascent.bound // scale)) // part
-            limit = min(goal, value - 1) * scale
-            if ascent.limit is not None and limit > ascent.limit:
-                ascent.nodes = ascent.first = ascent.limit = None
-                ascent.rest = np.zeros((0, 0), np.int32)
-            if ascent.limit is None:
-                ascent.evaluate(max(limit - ascent.bound, 0))
-            found = search(ascent, limit, WIDE, deadline)
+        least = -(-ascent.bound // scale)
+        for part in (0, *PARTS):
+            width = WIDE if part else FIRST
+            limit = least + (value - least) // part if part else (ascent.limit or value * scale) // scale
+            limit = min(limit, value - 1) * scale
+            if limit < ascent.bound:
+                continue
+            ascent.open(limit)
+            found = search(ascent, limit, width, deadline)
             self.partial += found.partial
             if found.end is not None:
                 value = self.offer(found.end)
+            elif found.finished:
+                self.raise_bound(min(found.least, limit + scale), scale)
+            if found.end is not None or not found.finished:
                 self.raise_bound(min(found.least, value * scale), scale)
-                return value
-            self.raise_bound(min(found.least, limit + scale), scale)
-            if found.least < BEYOND or not found.finished:
+            if self.state.closed or not found.finished or (width == WIDE and found.least < BEYOND):
                 break
+        if ascent.bound > (value - 1) * scale:
+            self.raise_bound(value * scale, scale)
         return value
 
     def first_prices(self, types: Types, end: Ints) -> np.ndarray:
