@@ -105,9 +105,9 @@ def search(ascent: Ascent, limit: int, width: int, deadline: Deadline) -> Found:
     Parameters
     ----------
     ascent
-        Prices, with ``rest`` evaluated.
+        Prices; ``rest`` is evaluated for the limit.
     limit
-        Largest priced cost, in units of 1 / scale; if nodes are closed, at most that of `Ascent.limit`.
+        Largest priced cost, in units of 1 / scale.
     width
         Largest number of partial schedules of a layer.
     deadline

@@ -8,7 +8,7 @@ import numpy as np
 
 from optsched.classes.kv_cache.problem.request_schedule import request_schedule
 from optsched.classes.kv_cache.problem.requests import Requests, requests_of
-from optsched.classes.kv_cache.solvers.cell_prices import Ascent, ascend
+from optsched.classes.kv_cache.solvers.cell_prices import Ascent
 from optsched.classes.kv_cache.solvers.cell_search import BEYOND, search
 from optsched.classes.kv_cache.solvers.cell_states import Types, cell_states
 from optsched.compiled import njit
@@ -16,12 +16,19 @@ from optsched.models.formulation import WEIGHTED_COMPLETION
 from optsched.problem.arrays import Ints
 from optsched.solvers.linear_program import Size
 from optsched.solvers.method import MethodReport, add_method
+from optsched.solvers.outcome import there
 from optsched.solvers.solve_state import SolveState
 
 NAME = "cache-states"
 MOST = 255  # requests
-FIRST, WIDE = 2_000, 1_000_000  # partial schedules of a layer: for a schedule, and for the proof
-PARTS = 8, 4, 2, 1  # limits of the proof: these parts of the gap
+NARROW, WIDE = 2_000, 1_000_000  # partial schedules of a layer: for a schedule, and for a proof
+FEW, FAR, ALL = (
+    12,
+    30,
+    160,
+)  # steps of the ascents: of a small search, and of a large one, by subgradients and cutting planes
+SMALL = 40_000  # nodes of a search that needs few prices
+GAP = 5e-4  # relative to the bound: the first limit of a large search; it doubles
 LARGEST = 1 << 26  # cost of a schedule: costs in units of .01 fit 32 bits
 
 
@@ -91,45 +98,56 @@ class Search:
         if states is None:
             return MethodReport("cache states", note="the cache has too many states", unproved=True)
         price = self.first_prices(types, min(ends, key=lambda end: int((end * self.weight).sum())))
-        ascent = ascend(states, types, price, value, state.deadline.share(0.5))
-        self.raise_bound(ascent.bound, ascent.scale)
-        value = self.prove(ascent, value)
+        ascent, deadline = Ascent.begin(states, types, price, value), state.deadline.share(0.5)
+        scale = ascent.scale
+        ascent.climb(FEW, deadline)
+        large = ascent.rest.size > SMALL
+        if large:
+            ascent.climb(FAR, deadline)
+            ascent.refine(ALL, value, deadline)
+            self.raise_bound(ascent.bound, scale)
+        width, near = (WIDE, GAP) if large else (NARROW, 1.0)
+        while not state.closed and not state.late:
+            limit = min(int(ascent.bound * (1 + near)) // scale, value - 1)
+            before, complete = value, self.improve(ascent, limit, width, value)
+            value = int(there(state.value)) + self.shift
+            if not complete and (value < before or limit >= before - 1):
+                if width == WIDE or large:
+                    break
+                width, near = WIDE, 1.0
+            elif not complete:
+                width = NARROW  # no room for a proof: find a schedule
+            near *= 2
         size = Size(int(np.count_nonzero(states.added >= 0)) + states.before.size, states.before.size)
         note = "" if state.closed else "the time or the room for partial schedules came to an end"
         return MethodReport("cache states", size, self.partial, note=note)
 
-    def prove(self, ascent: Ascent, value: int) -> int:
-        """Search for better schedules, first few partial schedules a layer, then all within growing limits.
+    def improve(self, ascent: Ascent, limit: int, width: int, value: int) -> bool:
+        """Search for a better schedule, raise the bound, and return whether no partial schedule was left out.
 
         Parameters
         ----------
         ascent
             Prices.
+        limit
+            Largest cost of a schedule that is looked for.
+        width
+            Largest number of partial schedules of a layer.
         value
-            Cost of the incumbent.
+            Cost of the best schedule so far.
         """
-        scale, deadline = ascent.scale, self.state.deadline
-        least = -(-ascent.bound // scale)
-        for part in (0, *PARTS):
-            width = WIDE if part else FIRST
-            limit = least + (value - least) // part if part else (ascent.limit or value * scale) // scale
-            limit = min(limit, value - 1) * scale
-            if limit < ascent.bound:
-                continue
-            ascent.open(limit)
-            found = search(ascent, limit, width, deadline)
-            self.partial += found.partial
-            if found.end is not None:
-                value = self.offer(found.end)
-            elif found.finished:
-                self.raise_bound(min(found.least, limit + scale), scale)
-            if found.end is not None or not found.finished:
-                self.raise_bound(min(found.least, value * scale), scale)
-            if self.state.closed or not found.finished or (width == WIDE and found.least < BEYOND):
-                break
-        if ascent.bound > (value - 1) * scale:
-            self.raise_bound(value * scale, scale)
-        return value
+        scale = ascent.scale
+        if limit * scale < ascent.bound:
+            self.raise_bound((limit + 1) * scale, scale)
+            return True
+        ascent.evaluate(max(limit * scale - ascent.bound, 0))
+        found = search(ascent, limit * scale, width, self.state.deadline)
+        self.partial += found.partial
+        # apart from what was left out, no schedule costs at most the limit, or less than the one that was found
+        cost = limit + 1 if found.end is None else self.offer(found.end)
+        if found.end is not None or found.finished or found.least < BEYOND:
+            self.raise_bound(min(found.least, cost * scale), scale)
+        return found.finished and found.least == BEYOND
 
     def first_prices(self, types: Types, end: Ints) -> np.ndarray:
         """Return prices to begin with: what a request costs itself, and those behind it.
