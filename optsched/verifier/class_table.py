@@ -17,7 +17,7 @@ from .forking_case import ForkingCase
 from .gang_case import GangCase, NonpreemptiveGangCase
 from .gpu_sharing_case import GpuSharingCase
 from .kv_cache_case import KvCacheCase
-from .kv_cache_proof import kv_mean_busy_time, kv_priced
+from .kv_cache_proof import kv_priced
 from .lp_dual_proof import lp_dual
 from .mean_busy_time_proof import busy_time, busy_time_of_resources, busy_time_or_weights, mean_busy_time
 from .priced_deadlines_proof import priced_deadlines
@@ -152,7 +152,7 @@ ELASTIC = joined(
 REQUESTS = joined(
     kinds((*SUMS, MAKESPAN, LARGEST_FLOW, GAIN), kv_alone=alone),
     on_machine("kv", busy_time),
-    kinds(UNIFORM, kv_mean_busy_time=kv_mean_busy_time, kv_priced=kv_priced),
+    kinds(UNIFORM, kv_mean_busy_time=mean_busy_time, kv_priced=kv_priced, kv_priced_strong=kv_priced),
     kinds(MAKESPAN, kv_volume=volume),
 )
 CLASSES = {

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from fractions import Fraction
-
 from .certified_case import Case
 from .document_fields import Data, read_exponent
 from .exact_numbers import floors, quotient_below
@@ -75,13 +73,3 @@ class KvCacheCase(Case):
             reach.append(quotient_below(least * (2 * o * v - w), unit * v))
         release, work = floors(self.release, self.unit, exponent), floors(self.needs, 1, exponent)
         return machine_on_grid(release, work, capacity, exponent, {}, reach=reach)
-
-    def offset(self, i: int) -> Fraction:
-        """Return the least rounds from the mean moment of the cells of a request to its end, in rounds of length 1.
-
-        Parameters
-        ----------
-        i
-            Index of the request.
-        """
-        return self.output[i] - Fraction(self.moments[i], 2 * self.needs[i])

@@ -1,4 +1,4 @@
-"""Theorems kv-mean-busy-time and kv-priced, of requests in rounds of length 1."""
+"""Theorem kv-priced, of requests in rounds of length 1: prices of a cell by round."""
 
 from __future__ import annotations
 
@@ -6,51 +6,10 @@ from fractions import Fraction
 
 from .certified_case import Proof
 from .document_fields import Data, read_field
-from .exact_numbers import integers
 from .kv_cache_case import KvCacheCase
-from .mean_busy_time_proof import EXACT, KEPT_BITS, densest_first
 from .refusal import DUAL, UNJUDGED, need
-from .tick_machine import served
 
 MOST_WORK = 30_000_000  # starts of all requests: some ten seconds
-
-
-def kv_mean_busy_time(case: KvCacheCase, data: Data) -> Proof:
-    """Prove the least sum of mean moments of cells, and the distances from there to the ends.
-
-    A machine with M cells a round serves the arrived request with the least volume over weight. Above 64 requests, mean
-    moments of interrupted ones and distances are rounded down to 2^-32.
-
-    Parameters
-    ----------
-    case
-        What the certificate is about.
-    data
-        Not used.
-
-    Returns
-    -------
-    tuple
-        The value, and the data that the certificate must state.
-    """
-    need(not case.affine, "this theorem is for rounds of length 1", UNJUDGED)
-    used = [i for i, w in enumerate(case.weight) if w]
-    u, work = [case.weight[i] for i in used], [case.needs[i] for i in used]
-    release = [case.release[i] // case.unit * case.cells for i in used]
-    ends, gaps = served(release, work, densest_first(work, u, release))
-    doubled = Fraction(sum(x * (2 * end - v) for x, end, v in zip(u, ends, work, strict=True)))
-    counted = sum(w * c for w, c in zip(case.weight, case.moment, strict=True))
-    if len(case.ids) <= EXACT:
-        doubled -= sum((Fraction(u[k] * gap, work[k]) for k, gap in gaps.items()), Fraction(0))
-        beyond = sum((case.weight[i] * case.offset(i) for i in used), Fraction(0))
-    else:
-        doubled -= Fraction(
-            2 * sum(u[k] * -((-gap << KEPT_BITS) // (2 * work[k])) for k, gap in gaps.items()), 1 << KEPT_BITS
-        )
-        kept = sum(int(case.weight[i] * case.offset(i) * (1 << KEPT_BITS)) for i in used)
-        beyond = Fraction(kept, 1 << KEPT_BITS)
-    value = doubled / (2 * case.cells) + beyond - Fraction(counted, case.unit)
-    return value / case.shares, {"rounded": len(case.ids) > EXACT}
 
 
 def kv_priced(case: KvCacheCase, data: Data) -> Proof:

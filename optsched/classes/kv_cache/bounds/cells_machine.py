@@ -1,14 +1,14 @@
 """All cells as one machine: requests need their volume of it. Rounds of length 1, and of affine length.
 
 **Machine.** In a round, a request holds s + j cells, all requests together at most M. A machine of M units serves it for its
-volume v = s o + o (o + 1) / 2 from its arrival on. Thrown-out executions only add volume. If rounds have affine length, a
-round with requests i lasts R + sum_i (B + C (s_i + j)) + D (new prompts) >= sum_i (B + C (s_i + j) + R (s_i + j) / M) + D
-(new prompts): on a machine of one unit a request needs B o + C v + D s + R v / M seconds.
+volume v = s o + o (o + 1) / 2 from its arrival on. Executions that are thrown out only add volume. If rounds have affine
+length, a round with requests i lasts R + sum_i (B + C (s_i + j)) + D (new prompts): at least D (new prompts) and the sum of
+B + C (s_i + j) + R (s_i + j) / M. So a machine of one unit serves a request for B o + C v + D s + R v / M seconds.
 
-**Mean moment.** Let x_j be what a request needs in its j-th round, spread evenly over the round, and a the least length of a
-round with it (1; R + B + C (s + 1)). The j-th round is the (o - j)-th before the last, so the mean moment of what it needs is
-at least a (o - mu) before its end, mu = sum_j x_j (j - 1/2) / sum_j x_j. That is the reach, halved, of
-`optsched.bounds.relaxation.FastMachine`, rounded down to a float.
+**Mean moment.** Let x_j be what a request needs in its j-th round, spread evenly over it, and a the least length of a round
+with the request (1; R + B + C (s + 1)). Then the mean moment of what it needs is at least a (o - mu) before its end, mu =
+sum_j x_j (j - 1/2) / sum_j x_j. Twice that is its reach (`optsched.bounds.relaxation.FastMachine`), rounded down to a float.
+Hence sum w_i C_i >= sum w_i (M_i + a (o_i - mu_i)), with the least mean busy times M_i: preemptive WSPT by volume.
 
 **Complexity** O(n). **Reference** derived here; mean busy times: Goemans et al., SIAM J. Discrete Math. 15 (2002), 165-192.
 """
@@ -17,76 +17,47 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 
-from optsched.bounds.certificate import Proof, rounded_down
-from optsched.bounds.exact_dot import exact_dot
-from optsched.bounds.mean_busy_time import EXACT, HELD_UP_BITS, least_busy_time_sum, weights_on_grid
-from optsched.bounds.proof import proved_bound
+from optsched.bounds.certificate import rounded_down
 from optsched.bounds.relaxation import FastMachine, Machines, Relaxation, Relaxed, Value, relaxation
-from optsched.bounds.sum_costs import COMPLETION, FLOW, LARGEST_FLOW, MAKESPAN, SUMS, UTILITY, sum_costs
-from optsched.classes.kv_cache.problem.requests import (
-    CELL,
-    NEW,
-    REQUEST,
-    ROUND,
-    TICK,
-    Requests,
-    alone_ticks,
-    requests_of,
-)
-from optsched.problem.arrays import Floats, Ints
+from optsched.bounds.sum_costs import LARGEST_FLOW, MAKESPAN, SUMS, UTILITY
+from optsched.classes.kv_cache.problem.requests import CELL, NEW, REQUEST, ROUND, TICK, requests_of
 from optsched.problem.instance import Instance
 
 LARGEST = 2**53  # of what a request needs: an exact float
 
 
-class RelaxedRequests(Relaxed):
-    """Requests on the machine of all cells."""
-
+class _Cells(Relaxed):
     mean_beside = True
 
     def machines(self, value: Value, rounds: int = 1) -> Iterator[Machines]:
-        """Yield the one machine; nothing if a request needs too much for exact floats.
-
-        Parameters
-        ----------
-        value
-            Not used.
-        rounds
-            Not used.
-        """
-        requests = requests_of(self.instance)
-        capacity, needs, moments = needs_of(requests)
-        if int(needs.max()) >= LARGEST:
-            return
-        least = ROUND + REQUEST + CELL * (requests.prompt + 1) if requests.affine else np.ones(requests.n, np.int64)
-        unit = TICK if requests.affine else 1
-        columns = (x.tolist() for x in (least, requests.output, needs, moments))
-        reach = [rounded_down(Fraction(a * (2 * o * v - w), unit * v)) for a, o, v, w in zip(*columns, strict=True)]
-        ones = np.ones(requests.n, dtype=np.int64)
-        yield (FastMachine(self.instance.arrival, needs.astype(np.float64), ones, capacity, dict, np.array(reach)),)
+        r = requests_of(self.instance)
+        s, o, m = r.prompt.astype(object), r.output.astype(object), r.cells
+        needs: Any = s * o + o * (o + 1) // 2
+        moments: Any = s * o * o + o * (o + 1) * (4 * o - 1) // 6  # sum over j of (2 j - 1) (s + j)
+        unit, least = 1, s * 0 + 1
+        if r.affine:
+            unit, least = TICK, ROUND + REQUEST + CELL * (s + 1)
+            needs, moments = (
+                m * (REQUEST * first + CELL * x + NEW * s) + ROUND * x for first, x in ((o, needs), (o * o, moments))
+            )
+        if max(needs) < LARGEST:
+            rows = zip(unit * needs, least * (2 * o * needs - moments), strict=True)
+            reach = np.array([rounded_down(Fraction(up, down)) for down, up in rows])
+            ones, arrival = np.ones(r.n, dtype=np.int64), self.instance.arrival
+            yield (FastMachine(arrival, needs.astype(np.float64), ones, m * unit, dict, reach),)
 
 
-def needs_of(requests: Requests) -> tuple[int, Ints, Ints]:
-    """Return the capacity of the machine, what requests need of it, and the sums of (2 j - 1) times that of round j.
-
-    Parameters
-    ----------
-    requests
-        Requests.
-    """
-    s, o = (x.astype(object) for x in (requests.prompt, requests.output))
-    volume, moment = s * o + o * (o + 1) // 2, s * o * o + o * (o + 1) * (4 * o - 1) // 6
-    if not requests.affine:
-        return requests.cells, volume, moment
-    m = requests.cells
-    needs = m * (REQUEST * o + CELL * volume + NEW * s) + ROUND * volume
-    moments = m * (REQUEST * o * o + CELL * moment + NEW * s) + ROUND * moment
-    return m * TICK, needs, moments
+def _cells(instance: Instance, schedule_class: str) -> _Cells:
+    r = requests_of(instance)
+    unit = TICK if r.affine else 1
+    return _Cells(instance, np.array([rounded_down(Fraction(x, unit)) for x in r.alone.tolist()]))
 
 
+<<<<<<< HEAD
 def relaxed(instance: Instance, schedule_class: str) -> RelaxedRequests:
     """Return the relaxation of an instance.
 
@@ -161,3 +132,7 @@ def build(instance: Instance, objective: str, schedule_class: str) -> Proof | No
         beyond = Fraction(sum((up << HELD_UP_BITS) // down for up, down in rows), 1 << HELD_UP_BITS)
     value = (least / cells + beyond) / Fraction(2) ** exponent - exact_dot(costs.weight, costs.counted)
     return value, {"rounded": instance.n > EXACT}
+=======
+NAMES = {"alone": {"kv-alone": (*SUMS, MAKESPAN, LARGEST_FLOW, UTILITY)}, "fair-share": {}}
+relaxation(Relaxation("kv", ("kv-cache",), _cells, "requests by volume, on all cells", NAMES))
+>>>>>>> slice-kva

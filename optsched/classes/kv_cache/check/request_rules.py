@@ -16,7 +16,8 @@ from optsched.check.certain_times import TIMES, CertainTimes
 from optsched.check.class_rules import RULES, ClassRules
 from optsched.check.context import CheckContext, Violation, Violations
 from optsched.check.feasibility import judge_gangs, one_place
-from optsched.check.tolerance import ULPS, whole
+from optsched.check.tolerance import EXACT, ULPS, whole
+from optsched.classes.kv_cache import is_served
 from optsched.classes.kv_cache.problem.requests import CELL, NEW, REQUEST, ROUND, TICK, Requests, requests_of
 from optsched.problem.arrays import Floats, Ints
 
@@ -33,38 +34,28 @@ def judge_requests(context: CheckContext, preemptive: bool) -> Violations:
     preemptive
         Not used: a request that is stopped loses its tokens.
     """
-    found, instance = Violations(), context.instance
-    if not instance.n:
+    found, instance, document = Violations(), context.instance, context.document
+    if not is_served(instance):
+        message = "executions of jobs that are no requests (expected: jobs with prompts)"
+        found.add("instance", np.flatnonzero([instance.n > 0]), lambda _: Violation("instance", message))
         return found
-    if "requests" not in [model.name for model in instance.models] or instance.jobs_at("requests").size < instance.n:
-        message = "requests of an instance whose jobs are none (expected: jobs with prompts)"
-        found.add("instance", np.zeros(1, dtype=np.int64), lambda _: Violation("instance", message))
-        return found
-    requests, document = requests_of(instance), context.document
+    requests = requests_of(instance)
     with np.errstate(all="ignore"):
         judge_gangs(context, found)
         one_place(context, found)
-        rows = np.flatnonzero(context.sound & (document.end > document.start) & (np.abs(document.end) < 2.0**53))
-        short = context.sound & ~(document.end > document.start)
-        found.blame(context.of_segment, "rate", short, "takes no round", "at least one")
-        tokens = requests.output[document.job[rows]]
-        partly = (document.work[rows] != 0) & (document.work[rows] != tokens)
-        legal = "all tokens, or 0 if it was thrown out"
-        found.blame(context.of_segment, "work", partly, "counts a part of its tokens", legal, rows)
-        early = document.end[rows] < context.completion[document.job[rows]]
-        ended = early & (document.work[rows] != 0)
-        found.blame(context.of_segment, "work", ended, "counts its tokens", "0 before the last execution", rows)
+        rows = np.flatnonzero(context.sound & (document.end > document.start) & (np.abs(document.end) < EXACT))
+        job, work = document.job[rows], document.work[rows]
+        tokens = requests.output[job]
         rounds = (_affine_rounds if requests.affine else _unit_rounds)(context, requests, rows, found)
-        counts = document.work[rows] != 0
-        wrong = (rounds >= 0) & np.where(counts, rounds != tokens, rounds >= tokens)
-        found.blame(
-            context.of_segment,
-            "rate",
-            wrong,
-            lambda k: f"runs for {rounds[k]} rounds",
-            lambda k: f"{tokens[k]}" if counts[k] else f"fewer than {tokens[k]}, since its tokens do not count",
-            rows,
-        )
+        short = context.sound & ~(document.end > document.start)
+        last = document.end[rows] >= context.completion[job]
+        wrong = (rounds >= 0) & np.where(work != 0, rounds != tokens, rounds >= tokens)
+        partly = (work != 0) & ((work != tokens) | ~last)
+    tell, legal = context.of_segment, "all tokens in the last execution, 0 in others"
+    found.blame(tell, "work", partly, "counts some tokens", legal, rows)
+    found.blame(tell, "rate", short, "takes no round", "at least one")
+    expected = "a round a token, or fewer rounds and no tokens"
+    found.blame(tell, "rate", wrong, lambda k: f"runs for {rounds[k]} rounds", expected, rows)
     return found
 
 

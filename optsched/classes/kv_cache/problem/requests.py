@@ -9,19 +9,15 @@ loses its tokens and starts anew. Its **volume** is the sum of its cells over it
 **Instance.** A request is a job with ``iterations`` o_i and the ``profile`` ``"prompt-S"`` for s_i = S. ``arrival`` counts
 rounds, ``weight`` is the weight, and ``walltime`` a number of tokens that the user states (the predictor ``user-limit``
 reads it). The cluster is one node with one GPU, whose ``gpu_memory`` is M (cells in place of bytes). Its GPU type decides
-the length of a round: `AFFINE` has rounds of the length that Jaillet et al. measured, in seconds, and arrivals in seconds;
-any other type has rounds of length 1.
-
-References
-----------
-Jaillet, Jiang, Mellou, Molinaro, Podimata, Zhou, arXiv 2502.07115 (2025).
+the length of a round: with `AFFINE` it is in seconds what Jaillet et al. (arXiv 2502.07115, 2025) measured, and arrivals
+are in seconds; with any other type it is 1.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -29,7 +25,7 @@ import polars as pl
 
 from optsched.classes.kv_cache import is_served
 from optsched.errors import InputError
-from optsched.problem.arrays import Floats, Ints, frozen
+from optsched.problem.arrays import Floats, Ints
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance
 
@@ -37,27 +33,15 @@ PROMPT = "prompt-"  # a profile is this and the number of prompt tokens
 AFFINE = "2xA100-70B"  # GPU type with rounds of affine length
 # Ticks (1e-7 s) of such a round: at all, a request in it, a cell of these, a token of a new prompt.
 TICK, ROUND, REQUEST, CELL, NEW = 10**7, 446_000, 5_200, 27, 3_780
-MOST_TOKENS = 10**7  # of a prompt or an answer: sums of volumes fit in 61 bits
+MOST_TOKENS = 10**7  # of a prompt or an answer
 
 
 @dataclass(frozen=True, eq=False)
 class Requests:
     """The requests of an instance, in its order.
 
-    Attributes
-    ----------
-    cells
-        M, the cells of the cache.
-    arrival
-        a_i, f64[n]: rounds, or seconds if rounds have affine length.
-    prompt
-        s_i, i64[n].
-    output
-        o_i, i64[n].
-    weight
-        Weights, f64[n].
-    affine
-        True if rounds have affine length.
+    ``cells`` is M, ``arrival`` a_i f64[n] in rounds (in seconds if rounds are ``affine``), ``prompt`` s_i and ``output`` o_i
+    i64[n], ``weight`` f64[n].
     """
 
     cells: int
@@ -65,22 +49,24 @@ class Requests:
     prompt: Ints
     output: Ints
     weight: Floats
-    affine: bool = False
+    affine: bool
 
     @property
     def n(self) -> int:
         """Number of requests."""
         return self.prompt.size
 
-    @property
-    def peak(self) -> Ints:
-        """s_i + o_i, i64[n]."""
-        return self.prompt + self.output
-
-    @property
+    @cached_property
     def volume(self) -> Ints:
         """v_i = s_i o_i + o_i (o_i + 1) / 2, i64[n]: cells times rounds."""
         return volumes(self.prompt, self.output)
+
+    @cached_property
+    def alone(self) -> Ints:
+        """Rounds that requests take alone, i64[n], or ticks of rounds of affine length."""
+        if not self.affine:
+            return self.output
+        return (ROUND + REQUEST) * self.output + CELL * self.volume + NEW * self.prompt
 
 
 def volumes(prompt: Ints, output: Ints) -> Ints:
@@ -96,27 +82,14 @@ def volumes(prompt: Ints, output: Ints) -> Ints:
     return prompt * output + output * (output + 1) // 2
 
 
-def alone_ticks(prompt: Ints, output: Ints) -> Ints:
-    """Return the ticks that requests take alone in rounds of affine length, i64[n].
-
-    Parameters
-    ----------
-    prompt
-        Prompt tokens, i64[n].
-    output
-        Output tokens, i64[n].
-    """
-    return (ROUND + REQUEST) * output + CELL * volumes(prompt, output) + NEW * prompt
-
-
 @lru_cache(maxsize=8)
 def requests_of(instance: Instance) -> Requests:
-    """Return the requests of an instance.
+    """Return the requests of an instance of the class ``kv-cache``.
 
     Parameters
     ----------
     instance
-        An instance of the class ``kv-cache``.
+        Jobs and one worker.
 
     Raises
     ------
@@ -126,16 +99,9 @@ def requests_of(instance: Instance) -> Requests:
     if not is_served(instance):
         raise InputError("these jobs are no requests", field="profile", legal="prompt-S, with S prompt tokens")
     (group,) = instance.cluster.nodes
-    prompt = instance.table["profile"].str.strip_prefix(PROMPT).cast(pl.Int64).to_numpy()
-    assert group.gpu_memory is not None
-    return Requests(
-        int(group.gpu_memory),
-        instance.arrival,
-        frozen(np.array(prompt)),
-        frozen(instance.iterations.astype(np.int64)),
-        instance.weight,
-        is_affine(instance.cluster),
-    )
+    prompt = instance.table["profile"].str.strip_prefix(PROMPT).cast(pl.Int64).to_numpy().copy()
+    output, cells = instance.iterations.astype(np.int64), int(group.gpu_memory or 0)
+    return Requests(cells, instance.arrival, prompt, output, instance.weight, is_affine(instance.cluster))
 
 
 def is_affine(cluster: Cluster) -> bool:
@@ -160,6 +126,22 @@ def worker(cells: int, *, affine: bool = False) -> Cluster:
         True for rounds of affine length.
     """
     return Cluster((NodeGroup(1, gpu=AFFINE if affine else "GPU", gpu_memory=cells),))
+
+
+def columns(prompt: Ints, output: Ints, arrival: Floats) -> dict[str, Any]:
+    """Return columns of the table of the jobs that are requests.
+
+    Parameters
+    ----------
+    prompt
+        Prompt tokens, i64[n].
+    output
+        Output tokens, [n].
+    arrival
+        Arrivals, f64[n].
+    """
+    profile = [f"{PROMPT}{s}" for s in np.asarray(prompt).tolist()]
+    return {"arrival": arrival, "iterations": np.asarray(output, dtype=np.float64), "profile": profile}
 
 
 def request_instance(
@@ -202,14 +184,8 @@ def request_instance(
     >>> osd.simulate(instance, "mc-sf").value()
     23.0
     """
-    columns: dict[str, Any] = {
-        "arrival": np.zeros(len(prompt)) if arrival is None else np.asarray(arrival, dtype=np.float64),
-        "iterations": np.asarray(output, dtype=np.float64),
-        "profile": [f"{PROMPT}{int(s)}" for s in prompt],
-    }
-    if weight is not None:
-        columns["weight"] = np.asarray(weight, dtype=np.float64)
-    if limit is not None:
-        columns["walltime"] = np.asarray(limit, dtype=np.float64)
-    place = worker(cells, affine=affine)
-    return Instance(pl.DataFrame(columns), place, **{"objective": "total_flow_time", **parts})
+    begin = np.zeros(len(prompt)) if arrival is None else np.asarray(arrival, dtype=np.float64)
+    jobs = columns(np.asarray(prompt), np.asarray(output), begin)
+    more = {"weight": weight, "walltime": limit}
+    jobs |= {name: np.asarray(values, dtype=np.float64) for name, values in more.items() if values is not None}
+    return Instance(pl.DataFrame(jobs), worker(cells, affine=affine), **{"objective": "total_flow_time", **parts})

@@ -1,4 +1,4 @@
-"""`run_requests`: requests and a policy go in, a `RequestRun` comes out; the loop is `optsched.classes.kv_cache.simulation.rounds`."""
+"""`run_requests`: requests and a policy go in, a `RequestRun` comes out. The loop itself: `rounds`."""
 
 from __future__ import annotations
 
@@ -11,26 +11,12 @@ import numpy as np
 
 from optsched.classes.kv_cache.problem.request_schedule import executions
 from optsched.classes.kv_cache.problem.requests import TICK, Requests, requests_of
+from optsched.classes.kv_cache.simulation import rounds
 from optsched.classes.kv_cache.simulation.request_policy import KnownRequests, RequestPolicy
-from optsched.classes.kv_cache.simulation.rounds import (
-    ASKED,
-    EVENTS,
-    KNOWN,
-    LOG_FULL,
-    LOGGED,
-    NOW,
-    PAUSED,
-    THROWN,
-    RoundState,
-    grown,
-    new_state,
-    run_rounds,
-)
 from optsched.compiled import Stopwatch, slice_of, worked
 from optsched.errors import InputError
 from optsched.problem.arrays import Ints
 from optsched.problem.instance import Instance
-from optsched.simulation.adopted import adopt
 from optsched.simulation.engine import PolicyHooks
 from optsched.simulation.metrics import HOUR, mean_of, without_overhead
 from optsched.simulation.placement import Placement
@@ -38,6 +24,7 @@ from optsched.simulation.policy import Knowledge
 from optsched.simulation.run import RUNS, Run, RunKind
 
 SLICE = 2_000_000  # tokens between two reports of progress
+Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -58,8 +45,7 @@ class RequestRun(Run):
 
         The worker is busy in the share of its cells that completed executions hold: ``utilization``, and GPU-hours.
         """
-        schedule, requests = self.relative.schedule, requests_of(self.relative.instance)
-        found = super().metrics
+        schedule, requests, found = self.relative.schedule, requests_of(self.relative.instance), super().metrics
         counts, job = schedule.work > 0, schedule.job
         cells = requests.prompt[job] + (requests.output[job] + 1) / 2  # mean of an execution
         used = float((cells * (schedule.end - schedule.start))[counts].sum()) / (requests.cells * HOUR)
@@ -78,7 +64,7 @@ def run_requests(
     placement: Placement,
     *,
     name: str | None = None,
-    progress: Callable[[int, int], None] | None = None,
+    progress: Progress | None = None,
 ) -> RequestRun:
     """Replay an instance of requests, round by round; deterministic.
 
@@ -98,76 +84,58 @@ def run_requests(
     Raises
     ------
     InputError
-        The jobs are no requests.
+        The jobs are no requests, or batches are served with predictions that are not known at the beginning.
     """
-    adopted = adopt(policy)
-    assert isinstance(adopted, RequestPolicy)
-    policy, name = adopted, name or adopted.name
     requests, clock, hooks = requests_of(instance), Stopwatch(), PolicyHooks(policy, instance)
-    state = _serve(requests, policy, hooks, progress)
-    count, c = int(state.counters[LOGGED]), state.counters
-    scale = TICK if requests.affine else 1
-    start, end, first = (times / scale for times in (state.start[:count], state.end[:count], state.first))
-    schedule = executions(instance, state.job[:count].copy(), start, end, state.tokens[:count].astype(np.float64), name)
-    return RequestRun(
-        schedule,
-        name,
-        Knowledge(policy.knowledge),
-        preemptive=False,
-        events=int(c[EVENTS]),
-        preemptions=int(c[THROWN]),
-        seconds=clock.seconds,
-        predicted=hooks.predicted,
-        notes={"first_token": np.where(schedule.finished, first, np.nan)},
-        noted_times=("first_token",),
-    )
+    s, name = _serve(requests, policy, hooks, progress), name or policy.name
+    c, scale = s.counters, TICK if requests.affine else 1
+    count = int(c[rounds.LOGGED])
+    times = (s.start[:count] / scale, s.end[:count] / scale, s.tokens[:count].astype(np.float64))
+    schedule = executions(instance, s.job[:count].copy(), *times, name)
+    numbers = Knowledge(policy.knowledge), False, int(c[rounds.EVENTS]), int(c[rounds.THROWN]), clock.seconds
+    notes = {"first_token": np.where(schedule.finished, s.first / scale, np.nan)}
+    return RequestRun(schedule, name, *numbers, hooks.predicted, notes, ("first_token",))
 
 
 def _serve(
-    requests: Requests, policy: RequestPolicy, hooks: PolicyHooks, progress: Callable[[int, int], None] | None
-) -> RoundState:
-    n, predicted = requests.n, hooks.predicted
+    requests: Requests, policy: RequestPolicy, hooks: PolicyHooks, progress: Progress | None
+) -> rounds.RoundState:
+    n, predicted, scale = requests.n, hooks.predicted, TICK if requests.affine else 1
     believed, rank = np.ones(n, dtype=np.int64), np.zeros(n)
     learns = predicted is not None and getattr(policy.make_predictor(), "learns", True)
-    if learns and policy.rules.batches:
-        raise InputError(
-            "batches need lengths that are known at the beginning", field="predictor", legal="perfect, noisy"
-        )
+    if learns and policy.batches:
+        raise InputError("batches need lengths that are known at first", field="predictor", legal="perfect, noisy")
 
     def arrive(jobs: Ints, ended: Ints, now: float) -> None:
         # what ended is learnt before what arrives is predicted
-        lengths = None
         if predicted is not None:
             hooks.hear(now, jobs.tolist(), ended.tolist())
-            most = requests.cells - requests.prompt[jobs]
-            lengths = np.clip(np.ceil(policy.believed(predicted[jobs])), 1, most).astype(np.int64)
-            believed[jobs] = lengths
-        facts = requests.arrival[jobs], requests.prompt[jobs], requests.weight[jobs]
-        rank[jobs] = policy.ranks(KnownRequests(*facts, lengths))
+            length = np.ceil(policy.share * predicted[jobs])
+            believed[jobs] = np.clip(length, 1, requests.cells - requests.prompt[jobs])
+        facts = requests.arrival, requests.weight, requests.prompt, believed
+        rank[jobs] = policy.ranks(KnownRequests(*(fact[jobs] for fact in facts)))
 
-    order, ended = np.lexsort((np.arange(n), requests.arrival)), 0
     if not learns:
-        arrive(order, order[:0], 0.0)
-    state = new_state(requests, policy.rules, believed, rank)
-    c = state.counters
-    c[KNOWN] = 0 if learns else n
+        arrive(np.lexsort((np.arange(n), requests.arrival)), np.zeros(0, dtype=np.int64), 0.0)
+    s, heard = rounds.new_state(requests, policy, believed, rank), 0
+    c = s.counters
+    c[rounds.KNOWN] = 0 if learns else n
     while True:
-        before = int(c[EVENTS])
-        status = run_rounds(state, slice_of(run_rounds, SLICE))
-        worked(run_rounds, int(c[EVENTS]) - before)
-        if status == LOG_FULL:
-            state = grown(state)
-        elif status == ASKED:
-            come = int(np.searchsorted(state.arrival[state.nth], c[NOW], side="right"))
-            rows = np.arange(ended, c[LOGGED])
-            ended = int(c[LOGGED])
-            jobs = state.job[rows[state.tokens[rows] > 0]]
-            arrive(state.nth[c[KNOWN] : come], jobs, float(c[NOW]) / (TICK if requests.affine else 1))
-            c[KNOWN] = come
+        before = int(c[rounds.EVENTS])
+        status = rounds.run_rounds(s, slice_of(rounds.run_rounds, SLICE))
+        worked(rounds.run_rounds, int(c[rounds.EVENTS]) - before)
+        logged = int(c[rounds.LOGGED])
+        if status == rounds.LOG_FULL:
+            s = rounds.grown(s)
+        elif status == rounds.ASKED:
+            come = int(np.searchsorted(s.arrival[s.nth], c[rounds.NOW], side="right"))
+            ended = s.job[heard:logged][s.tokens[heard:logged] > 0]
+            arrive(s.nth[c[rounds.KNOWN] : come], ended, float(c[rounds.NOW]) / scale)
+            c[rounds.KNOWN], heard = come, logged
         elif progress is not None:
-            progress(int((state.tokens[: c[LOGGED]] > 0).sum()), n)
-        if status not in (LOG_FULL, ASKED, PAUSED):
-            return state
+            progress(int((s.tokens[:logged] > 0).sum()), n)
+        if status in (rounds.FINISHED, rounds.STUCK):
+            return s
 
 
 RUNS.register("kv-cache", RunKind(run=RequestRun, engine=run_requests))

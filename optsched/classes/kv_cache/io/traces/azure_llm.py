@@ -23,21 +23,27 @@ Source: ``AzureLLMInferenceTrace_conv.csv`` and ``_code.csv`` of Azure/AzurePubl
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import polars as pl
 
 from optsched.classes.kv_cache.problem.requests import PROMPT, worker
-from optsched.errors import InputError, check_legal
 from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish, require_header
+from optsched.io.traces.generate import integer, number, settings, yes_or_no
 from optsched.io.traces.rows import Rows, seconds_of_date_times
 from optsched.io.traces.text_table import read_text_table
-from optsched.registry import made
+from optsched.registry import check_known
 
 HEADER = ("TIMESTAMP", "ContextTokens", "GeneratedTokens")
+USUAL = "cells=16492,round=0.2,most=8000,first=0,at-once=false"
+STATED = {
+    "cells": integer(16_492, "cells of the cache", least=2, most=10**9),
+    "most": integer(8000, "largest peak"),
+    "first": integer(0, "requests that are left out", least=0),
+    "at_once": yes_or_no(False, "all requests arrive at 0"),
+}
 
 
+<<<<<<< HEAD
 @dataclass
 class Reading:
     """What the text after ``#`` states.
@@ -81,6 +87,9 @@ class Reading:
 @dialect(
     "azure-llm", header=HEADER, fragment="cells=16492,round=0.2,most=8000,first=0,at-once=false", brings_cluster=True
 )
+=======
+@dialect("azure-llm", header=HEADER, fragment=USUAL, brings_cluster=True)
+>>>>>>> slice-kva
 def read(request: TraceRequest) -> TraceRead:
     """Azure's requests of language models, 2023: arrival, prompt and answer in tokens.
 
@@ -89,15 +98,23 @@ def read(request: TraceRequest) -> TraceRead:
     request
         The file and the options of the call.
     """
-    stated: Reading = made(lambda _: Reading, "fragment", f"#:{request.fragment or ''}")
+    given = settings((request.fragment or "round=0.2").split(","), option="#")
+    length = given.pop("round", "0.2")
+    affine = length == "affine"
+    seconds_each = number(1.0, "").resolve("azure-llm", "round", None if affine else length)
+    for name in given:
+        check_known(name, STATED, "field", "the dialect has no such field", field="#")
+    stated = {name: each.resolve("azure-llm", name, given.get(name)) for name, each in STATED.items()}
     rows = Rows(read_text_table(request.path))
     require_header(rows, HEADER)
     prompt = rows.number("ContextTokens", least=0, whole=True)
     output = rows.number("GeneratedTokens", least=0, whole=True).clip(1)
     seconds = seconds_of_date_times(rows.text("TIMESTAMP"))
     rows.reject(seconds.is_null(), "TIMESTAMP", "a date-time, e.g. 2023-11-16 18:15:46.6805900", "invalid")
-    rows.leave_out(prompt + output > stated.most, f"peaks above {stated.most:,} cells")
+    most = min(stated["most"], stated["cells"])
+    rows.leave_out(prompt + output > most, f"peaks above {most:,} cells")
     kept = rows.good.to_numpy()
+<<<<<<< HEAD
     rows.leave_out(pl.Series(kept & (np.cumsum(kept) <= stated.first)), f"before request {stated.first + 1:,}")
     if not rows.good.any():
         raise InputError(
@@ -108,11 +125,16 @@ def read(request: TraceRequest) -> TraceRead:
         arrival = arrival * 0
     elif not stated.affine:
         arrival = (arrival / float(stated.round)).floor()
+=======
+    rows.leave_out(pl.Series(kept & (np.cumsum(kept) <= stated["first"])), "the first ones")
+    begin = seconds.filter(rows.good)
+    arrival = (seconds - begin.min() if len(begin) and not stated["at_once"] else seconds * 0).clip(0)
+>>>>>>> slice-kva
     jobs = {
-        "arrival": arrival.clip(0),
+        "arrival": arrival if affine else (arrival / seconds_each).floor(),
         "gpus": pl.Series([1]).new_from_index(0, rows.count),
         "iterations": output.cast(pl.Float64),
         "profile": PROMPT + prompt.cast(pl.Int64).cast(pl.String),
     }
-    place = worker(stated.cells, affine=stated.affine)
+    place = worker(stated["cells"], affine=affine)
     return finish(request, rows, jobs, cluster=place, objective="total_flow_time")

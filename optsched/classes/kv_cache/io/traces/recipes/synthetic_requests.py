@@ -1,21 +1,25 @@
-"""Synthetic requests: the two settings of Jaillet et al. (``kv-paper``), and log-normal numbers of tokens (``kv-lognormal``)."""
+"""Synthetic requests: the settings of Jaillet et al. (``kv-paper``), and log-normal numbers of tokens (``kv-lognormal``)."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from optsched.classes.kv_cache.problem.requests import PROMPT, worker
+from optsched.classes.kv_cache.problem.requests import columns, worker
 from optsched.io.traces.generate import Draw, Values, integer, non_negative, number, recipe, yes_or_no
 from optsched.problem.arrays import Floats, Ints
 
 
 def _draw(prompt: Ints, output: Ints, arrival: Floats, cells: int, *, affine: bool = False) -> Draw:
+<<<<<<< HEAD:optsched/classes/kv_cache/io/traces/recipes/requests.py
     table = {
         "arrival": arrival,
         "iterations": output.astype(float),
         "profile": [f"{PROMPT}{s}" for s in prompt.tolist()],
     }
     return Draw(table, worker(cells, affine=affine), "total_flow_time")
+=======
+    return Draw(columns(prompt, output, arrival), worker(cells, affine=affine), "total_flow_time")
+>>>>>>> slice-kva:optsched/classes/kv_cache/io/traces/recipes/synthetic_requests.py
 
 
 @recipe(
@@ -26,9 +30,9 @@ def _draw(prompt: Ints, output: Ints, arrival: Floats, cells: int, *, affine: bo
 def kv_paper(rng: np.random.Generator, values: Values) -> Draw:
     """Requests with one prompt length, as in the two synthetic settings of Jaillet et al. (arXiv 2502.07115).
 
-    M is uniform in 30..50, the prompt s of all requests in 1..5, answers in 1..M - s. At 0: the number of requests is uniform
-    in 40..60. Online: the number of rounds is, and in each of them a Poisson number of requests arrives, whose mean is uniform
-    in 0.5..1.5; at least one request arrives in all.
+    M is uniform in 30..50, the prompt s of all requests in 1..5, answers in 1..M - s. All at 0: the number of requests is
+    uniform in 40..60. Online: the number of rounds is, and a Poisson number of requests arrives in each, with a mean
+    uniform in 0.5..1.5; at least one request arrives in all.
 
     Parameters
     ----------
