@@ -107,7 +107,7 @@ _MEANING = {
 }
 
 
-def queue_order(name: str, form: type[RequestPolicy], **rules: Any) -> Callable[[Ranks], Any]:
+def queue_order(name: str, form: Any, **rules: Any) -> Callable[[Ranks], Any]:
     """Return a decorator that turns ranks of requests, and what their docstring says, into a policy.
 
     Parameters
@@ -128,7 +128,7 @@ def queue_order(name: str, form: type[RequestPolicy], **rules: Any) -> Callable[
 
             **Guarantee**{proved.rstrip()} **Complexity** O(running requests) a round, and a request that is considered."""
         doc = [line.strip() for line in head.splitlines()] + ["", "Parameters", "----------"]
-        doc += [f"{each.name}\n    {_MEANING[each.name]}" for each in fields(form)]  # type: ignore[arg-type]
+        doc += [f"{each.name}\n    {_MEANING[each.name]}" for each in fields(form)]
         members = {"name": name, "ranks": lambda _, requests: rank(requests), "__doc__": "\n".join(doc)}
         return POLICIES.register(name)(type(rank.__name__, (form,), {**members, "__module__": __name__, **rules}))
 

@@ -112,8 +112,8 @@ def _serve(
             hooks.hear(now, jobs.tolist(), ended.tolist())
             length = np.ceil(policy.share * predicted[jobs])
             believed[jobs] = np.clip(length, 1, requests.cells - requests.prompt[jobs])
-        facts = requests.arrival, requests.weight, requests.prompt, believed
-        rank[jobs] = policy.ranks(KnownRequests(*(fact[jobs] for fact in facts)))
+        times = requests.arrival[jobs], requests.weight[jobs]
+        rank[jobs] = policy.ranks(KnownRequests(*times, requests.prompt[jobs], believed[jobs]))
 
     if not learns:
         arrive(np.lexsort((np.arange(n), requests.arrival)), np.zeros(0, dtype=np.int64), 0.0)

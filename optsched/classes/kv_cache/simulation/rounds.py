@@ -78,14 +78,15 @@ def new_state(requests: Requests, policy: RequestPolicy, believed: Ints, rank: F
     slopes = SLOPES if policy.batches else SLOPES[:0]
     orders = [np.argsort(believed + x * (believed + requests.prompt), kind="stable") for x in slopes]
     nth, size = np.lexsort((np.arange(n), rank, arrival)), int(requests.output.max()) + m + 2
-    return RoundState(
+    parts: list[Any] = [
         counters,
         np.array([*numbers, policy.batches, requests.affine], dtype=np.int64),
         *(arrival.astype(np.int64), nth, requests.prompt.copy(), requests.output.copy(), believed, rank),
         *(np.zeros(size, dtype=np.int64) for size in (2 * n, *[n] * 7, 1 << size.bit_length())),
         np.array(orders, dtype=np.int64).reshape(-1, n),
         *(np.zeros(2 * n + 16, dtype=np.int64) for _ in range(4)),
-    )
+    ]
+    return RoundState(*parts)
 
 
 def grown(state: RoundState) -> RoundState:
