@@ -43,53 +43,7 @@ STATED = {
 }
 
 
-<<<<<<< HEAD
-@dataclass
-class Reading:
-    """What the text after ``#`` states.
-
-    Parameters
-    ----------
-    cells
-        Cells of the cache.
-    round
-        Seconds of a round, or ``affine``.
-    most
-        Largest peak of a request, in cells; 0: the cells of the cache.
-    first
-        Requests that are left out at the beginning.
-    at_once
-        All requests arrive at 0.
-    """
-
-    cells: int = 16492
-    round: str = "0.2"
-    most: int = 8000
-    first: int = 0
-    at_once: bool = False
-
-    def __post_init__(self) -> None:
-        check_legal(self.cells >= 2, "cells", self.cells, "an integer >= 2")
-        check_legal(self.most >= 0 and self.first >= 0, "most, first", min(self.most, self.first), "integers >= 0")
-        self.most = min(self.most or self.cells, self.cells)
-        try:
-            legal = self.affine or 0 < float(self.round) < np.inf
-        except ValueError:
-            legal = False
-        check_legal(legal, "round", self.round, "seconds > 0, or affine")
-
-    @property
-    def affine(self) -> bool:
-        """True for rounds of affine length."""
-        return self.round == "affine"
-
-
-@dialect(
-    "azure-llm", header=HEADER, fragment="cells=16492,round=0.2,most=8000,first=0,at-once=false", brings_cluster=True
-)
-=======
 @dialect("azure-llm", header=HEADER, fragment=USUAL, brings_cluster=True)
->>>>>>> slice-kva
 def read(request: TraceRequest) -> TraceRead:
     """Azure's requests of language models, 2023: arrival, prompt and answer in tokens.
 
@@ -114,22 +68,9 @@ def read(request: TraceRequest) -> TraceRead:
     most = min(stated["most"], stated["cells"])
     rows.leave_out(prompt + output > most, f"peaks above {most:,} cells")
     kept = rows.good.to_numpy()
-<<<<<<< HEAD
-    rows.leave_out(pl.Series(kept & (np.cumsum(kept) <= stated.first)), f"before request {stated.first + 1:,}")
-    if not rows.good.any():
-        raise InputError(
-            "no request is left", file=request.path, legal="a file with more requests, or a smaller first="
-        )
-    arrival = seconds - float(seconds.filter(rows.good).to_numpy().min())
-    if stated.at_once:
-        arrival = arrival * 0
-    elif not stated.affine:
-        arrival = (arrival / float(stated.round)).floor()
-=======
     rows.leave_out(pl.Series(kept & (np.cumsum(kept) <= stated["first"])), "the first ones")
     begin = seconds.filter(rows.good)
     arrival = (seconds - begin.min() if len(begin) and not stated["at_once"] else seconds * 0).clip(0)
->>>>>>> slice-kva
     jobs = {
         "arrival": arrival if affine else (arrival / seconds_each).floor(),
         "gpus": pl.Series([1]).new_from_index(0, rows.count),

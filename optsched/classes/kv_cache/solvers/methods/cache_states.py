@@ -108,7 +108,7 @@ class Search:
             self.raise_bound(ascent.bound, scale)
         width, near = (WIDE, GAP) if large else (NARROW, 1.0)
         while not state.closed and not state.late:
-            limit = min(int(ascent.bound * (1 + near)) // scale, value - 1)
+            limit = value - 1 if near >= 1 else min(int(ascent.bound * (1 + near)) // scale, value - 1)
             before, complete = value, self.improve(ascent, limit, width, value)
             value = int(there(state.value)) + self.shift
             if not complete and (value < before or limit >= before - 1):

@@ -10,16 +10,7 @@ from optsched.problem.arrays import Floats, Ints
 
 
 def _draw(prompt: Ints, output: Ints, arrival: Floats, cells: int, *, affine: bool = False) -> Draw:
-<<<<<<< HEAD:optsched/classes/kv_cache/io/traces/recipes/requests.py
-    table = {
-        "arrival": arrival,
-        "iterations": output.astype(float),
-        "profile": [f"{PROMPT}{s}" for s in prompt.tolist()],
-    }
-    return Draw(table, worker(cells, affine=affine), "total_flow_time")
-=======
     return Draw(columns(prompt, output, arrival), worker(cells, affine=affine), "total_flow_time")
->>>>>>> slice-kva:optsched/classes/kv_cache/io/traces/recipes/synthetic_requests.py
 
 
 @recipe(
