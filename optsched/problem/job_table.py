@@ -155,12 +155,12 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
         raise InputError("unknown job column", file=file, field=unknown[0], legal=", ".join(COLUMNS))
     columns = []
     for name, dtype in COLUMNS.items():
-        if name in table.columns:
-            column = table[name]
-        elif name == "id":
+        if name not in table.columns and name == "id":
             column = pl.int_range(1, table.height + 1, eager=True).alias("id")
-        else:
+        elif name not in table.columns or _is_silent(table[name], dtype):  # memory that nobody touches takes no room
             column = pl.Series(name, [None], dtype=dtype).new_from_index(0, table.height)
+        else:
+            column = table[name].rechunk()  # else every change of one column copies the others
         if column.dtype.is_temporal():  # polars would make numbers of them, in a unit nobody asked for
             legal = "seconds counted from some moment, as numbers"
             raise InputError("wrong type of column", file=file, field=name, value=column.dtype, legal=legal)
@@ -180,6 +180,10 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
             column = column.set(column == 0, 0.0)  # one zero only: -0.0 and 0 are the same time
         columns.append(column.fill_null(_DEFAULTS[name]) if name in _DEFAULTS and column.null_count() else column)
     return pl.DataFrame(columns)
+
+
+def _is_silent(column: pl.Series, dtype: pl.DataType) -> bool:
+    return column.null_count() == len(column) and column.dtype in (dtype, pl.Null)
 
 
 def missing_values(table: pl.DataFrame) -> list[RowProblem]:

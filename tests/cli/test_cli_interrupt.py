@@ -25,7 +25,7 @@ from optsched.io.traces.generate import generate
 from optsched.problem.schedule import Schedule
 from optsched.solvers import sequence_paths
 from optsched.solvers.generation import improve_order
-from optsched.solvers.sequence_search import improve_sequence
+from optsched.solvers.sequence_search import improve_gapless, improve_sequence
 
 pty = pytest.importorskip("pty")
 SOON = 120.0  # seconds: a fraction of one on a quiet machine, and never where it is not interrupted
@@ -233,7 +233,8 @@ def test_reproduce_stops_with_its_processes() -> None:
 
 
 def test_compiled_loops_of_many_seconds_let_other_threads_run() -> None:
-    for loop in (improve_order, improve_sequence, sequence_paths.simple_ascend, sequence_paths.cheapest_paths):
+    searches = (improve_order, improve_sequence, improve_gapless)
+    for loop in (*searches, sequence_paths.simple_ascend, sequence_paths.cheapest_paths):
         assert loop.dispatcher().targetoptions["nogil"], loop
 
 
