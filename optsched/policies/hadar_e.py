@@ -11,7 +11,8 @@ import numpy as np
 from optsched.compiled import entry, worked
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
-from optsched.policies.fork_assignment import ENTRIES, STARTS, books, by_payoff, deal, mean_rates, tally
+from optsched.policies.fork_assignment import by_payoff, deal, tally
+from optsched.policies.fork_books import ENTRIES, STARTS, books, mean_rates
 from optsched.policies.fork_plan import ForkPlan
 from optsched.policies.round_clock import RoundClock
 from optsched.problem.arrays import Floats, Ints
