@@ -29,7 +29,7 @@ from optsched.policies.gavel_rounds import (
 )
 from optsched.policies.gpu_pools import GpuPools, PoolRates, gpu_pools
 from optsched.policies.round_clock import RoundClock
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, Moves, Policy, Start, View, Wake
 
@@ -271,7 +271,8 @@ class GavelJobs:
         whole = np.floor(rate * length * (1 + ROUNDED)) / np.where(rate > 0, rate, 1.0)
         books.whole[:] = np.where(whole < length * (1 - ROUNDED), whole, 0.0)
         books.gang[:], books.small[:], books.received[:] = gang[:, 0], -gang[:, 0], length / 2
-        self.may, self.housed = together > 0, (rate > 0).any(axis=1)
+        self.may: Bools = together > 0
+        self.housed: Bools = np.any(rate > 0, axis=1)
         self.weight, self.arrival = np.zeros((2, n))
 
     def meet(self, view: View, job: int) -> None:

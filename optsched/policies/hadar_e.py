@@ -11,10 +11,11 @@ import numpy as np
 from optsched.compiled import entry, worked
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
-from optsched.policies.fork_assignment import ENTRIES, STARTS, books, by_payoff, deal, mean_rates, tally
+from optsched.policies.fork_assignment import by_payoff, deal, tally
+from optsched.policies.fork_books import ENTRIES, STARTS, books, mean_rates
 from optsched.policies.fork_plan import ForkPlan
 from optsched.policies.round_clock import RoundClock
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Ended, EndedCopies, Knowledge, Moves, Policy, Start, Stop, View, Wake
 from optsched.simulation.wakes import require_rounds
@@ -90,7 +91,7 @@ class HadarE(Policy):
             The view of the new run.
         """
         self._groups, self._clock = view.groups, RoundClock(self.round)
-        self._hosted = self._groups.hosts.any(axis=1)
+        self._hosted: Bools = np.any(self._groups.hosts, axis=1)
         self._ended = list[Ended]()  # of copies that the plan has not brought together
         self._estimates = ThroughputEstimates(self._groups, self.estimate, self.error, self.seed)
         self._books = books(self._groups, self._estimates.rates)

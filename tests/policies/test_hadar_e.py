@@ -22,7 +22,8 @@ from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.io.traces.recipes.hadar_recipes import AWS, LAB
 from optsched.policies import hadar_e
-from optsched.policies.fork_assignment import ENTRIES, NOBODY, STARTS, books, by_payoff, deal, numpy_sum
+from optsched.policies.fork_assignment import by_payoff, deal
+from optsched.policies.fork_books import ENTRIES, NOBODY, STARTS, books, numpy_sum
 from optsched.policies.fork_plan import ForkPlan
 from optsched.policies.hadar_e import HadarE
 from optsched.policies.simulate import simulate

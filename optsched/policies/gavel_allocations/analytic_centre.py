@@ -81,10 +81,12 @@ def divisions(x: Floats, gain: Floats, need: Floats, load: Floats, copies: Float
     k, count = x.shape
     over, rest = np.zeros((2, k))
     step, trial, slope = np.zeros((3, k, count))
-    numbers = (np.ascontiguousarray(array, dtype=np.float64) for array in (gain, need, load, copies, room))
+    gain, need, load = (np.ascontiguousarray(array, dtype=np.float64) for array in (gain, need, load))
+    copies, room = (np.ascontiguousarray(array, dtype=np.float64) for array in (copies, room))
     return Divisions(
-        x, gain > 0, *numbers, over, rest, np.zeros(count), step, trial, slope,
-        np.zeros((k, count, 1 + count)), np.zeros((count, 2 * count + 1)), np.zeros((count, count + 1)),
+        x=x, may=gain > 0, gain=gain, need=need, load=load, copies=copies, room=room, over=over, rest=rest,
+        left=np.zeros(count), step=step, trial=trial, slope=slope, alone=np.zeros((k, count, 1 + count)),
+        block=np.zeros((count, 2 * count + 1)), coupled=np.zeros((count, count + 1)),
     )  # fmt: skip
 
 
