@@ -93,11 +93,13 @@ compiled: $(STAMP)
 release: $(STAMP)
 	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m 'release and not study' $(call marked,release)
 
-# measurements are kept in .benchmarks, compared with the last ones kept, and drawn in build/benchmarks.html
+# measurements are kept in .benchmarks, compared with the last ones kept, and drawn in build/benchmarks.html; BEFORE=COMMIT: a
+# table of CPU seconds and peak memory before and after, in turns (LONG=1: with the long rows)
 bench: $(STAMP)
 	$(BIN)/pytest -q -m bench --benchmark-enable --benchmark-columns=mean,rounds --benchmark-autosave \
 	  $(if $(wildcard .benchmarks/*/*.json),--benchmark-compare) tests/benchmarks
 	PYTHONPATH=tests $(BIN)/python -m benchmarks.history
+	$(if $(BEFORE),PYTHONPATH=tests $(BIN)/python -m benchmarks.compare $(BEFORE) $(if $(LONG),--long) -o build/compared.md)
 
 # the lines that the tests run (those of compiled code count where a test interprets it)
 coverage: $(STAMP)

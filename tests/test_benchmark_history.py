@@ -1,10 +1,11 @@
-"""The page that draws kept benchmarks, from two files in the form of pytest-benchmark."""
+"""The page that draws kept benchmarks, and the table of two checkouts."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+from benchmarks import compare
 from benchmarks.history import main, measurements
 
 
@@ -35,3 +36,24 @@ def test_ratios_are_drawn_from_the_oldest_to_the_newest(tmp_path: Path) -> None:
     text = (tmp_path / "new" / "page.html").read_text()
     assert text.count("<figure>") == 1
     assert 'alt="test_fifo[300]"' in text
+
+
+def test_a_row_compares_two_checkouts() -> None:
+    for row in compare.rows(long=True):
+        assert {"point", "name"} < row.keys()
+        assert ("command" in row) != ("code" in row)
+        compile(row.get("code", ""), row["name"], "exec")
+    assert (
+        compare.line({"point": "p", "name": "n"}, None, compare.Cost(1.0, 10.0))
+        == "| p | n | failed | 1 s, 10 MB |  |  |"
+    )
+    shown = compare.line({"point": "p", "name": "n"}, compare.Cost(3.0, 30.0), compare.Cost(1.5, 10.0))
+    assert shown == "| p | n | 3 s, 30 MB | 1.5 s, 10 MB | 2.00 | 3.00 |"
+
+
+def test_only_what_is_marked_is_measured(tmp_path: Path) -> None:
+    row = {"code": "waste = sum(range(100))\n# measured\nassert waste == 4950\nprint('x')\n"}
+    found = compare.cost(compare.words(row), tmp_path, tmp_path)
+    assert found is not None
+    assert found.memory > 1
+    assert compare.cost(compare.words({"code": "assert False"}), tmp_path, tmp_path) is None

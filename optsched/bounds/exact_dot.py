@@ -14,6 +14,7 @@ import numpy as np
 from optsched.problem.arrays import Floats, Ints
 
 _HALF, _THIRD = 27, 18  # of the bits of a float
+_WHOLE = 2.0**53  # below it, whole floats are integers that are added in halves
 _BLOCK = 1 << 17  # products of a third and a half that fit in a word together
 
 
@@ -49,6 +50,8 @@ def exact_sum(values: Floats) -> Fraction:
     values
         At most 2**26 finite floats, f64[n].
     """
+    if values.size and max(-float(values.min()), float(values.max())) < _WHOLE and (np.floor(values) == values).all():
+        return Fraction(exact_total(values.astype(np.int64)))
     part, exponent = np.frexp(values)
     lowest, whole = int(exponent.min(initial=0)), np.ldexp(part, 53).astype(np.int64)
     halves = (np.bincount(exponent - lowest, part) for part in (whole >> _HALF, whole & (1 << _HALF) - 1))

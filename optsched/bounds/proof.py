@@ -32,6 +32,7 @@ from optsched.verifier.refusal import KIND, Refused, need
 from optsched.verifier.stated_instance import LABELS, NUMBERS, StatedJobs
 from optsched.verifier.stated_speeds import Speed
 
+MOST_KEPT = 200_000  # jobs of a case that is kept for the next certificate: a second, or 150 bytes a job
 MOST_STEPS = 60_000_000  # of prices: some seconds; methods of this program find more than strangers may send
 READ = ("duration", "throughputs", "profiles")  # models of speeds that the verifier reads, and scalings and tasks
 
@@ -153,7 +154,8 @@ def _case(instance: Instance, schedule_class: str, epoch: Fraction) -> Case:
         need(schedule_class in CLASSES, f"the verifier does not know the class {schedule_class!r}", KIND)
         case = CLASSES[schedule_class].case(source.document(), instance.digest, epoch, source)
         case.most_steps = MOST_STEPS
-        _last[key] = case
+        if case.n <= MOST_KEPT:
+            _last[key] = case
     return case
 
 

@@ -162,6 +162,9 @@ class CheckContext:
     @cached_property
     def first(self) -> Bools:
         """Marks of pairs, bool[K], that name an existing GPU for the first time in their segment."""
+        ascending = (self.gpu[1:] > self.gpu[:-1]) | (self.segment[1:] != self.segment[:-1])
+        if ascending.all() and self.exists.all():
+            return self.exists
         pairs = np.flatnonzero(self.exists)
         found = np.zeros(self.exists.size, dtype=np.bool_)
         key = self.segment[pairs] * self.instance.cluster.gpus + self.gpu[pairs]

@@ -96,6 +96,7 @@ def run(
     from optsched.evaluation.as_logged import AS_LOGGED, has_log
     from optsched.evaluation.evaluate import default_policies, evaluate
     from optsched.policies.simulate import seeded, specify
+    from optsched.problem.memory import require_memory
     from optsched.progress import bars
     from optsched.report.exports import RunOutputs
     from optsched.report.report_files import save_report
@@ -105,6 +106,7 @@ def run(
     loaded = reading.load(source, notes=False)
     instance = loaded.instance
     chosen = named or [specify(seeded(text, seed)) for text in default_policies(instance)]
+    require_memory(instance.n, len(chosen))
     outputs = RunOutputs(folder, csv, export)
     outputs.check([specification.text for specification in chosen], instance)
     folder, finished = outputs.folder, list["Run"]()

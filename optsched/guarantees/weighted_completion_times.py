@@ -42,7 +42,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -64,7 +64,9 @@ from optsched.policies.ties import leading
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.run import Run
-from optsched.solvers.methods.lp_order import NAME, LpSchedule, lp_orders
+
+if TYPE_CHECKING:
+    from optsched.solvers.methods.lp_order import LpSchedule
 
 OBJECTIVE = "total_weighted_completion_time"
 BOUND = (1 + math.sqrt(2)) / 2
@@ -242,6 +244,8 @@ def program_of(instance: Instance) -> LpSchedule:
     instance
         Jobs on one machine.
     """
+    from optsched.solvers.methods.lp_order import LpSchedule  # solvers take longer to import than most runs
+
     instance = instance.relative
     ratio = np.divide(instance.duration, instance.weight, out=np.full(instance.n, np.inf), where=instance.weight > 0)
     return LpSchedule.of(instance.arrival.tolist(), instance.duration.tolist(), leading(ratio).tolist())
@@ -328,6 +332,8 @@ RANDOM_ALPHA_POINTS = guarantee(
 
 
 def _late_in_the_order(instance: Instance) -> list[str]:
+    from optsched.solvers.methods.lp_order import lp_orders
+
     program = program_of(instance)
     done = program.one_after_the_other(next(lp_orders(program)))
     # orders are by the leading digits of M_j
@@ -346,7 +352,7 @@ LP_ORDER = method_theorem(
         "within 1.7451 of the linear program (random-alpha-points), and the best alpha costs no more."
     ),
     objective=OBJECTIVE,
-    method=NAME,
+    method="lp-order",
     ratio=FACTOR_COMMON,
     proves=lambda instance: program_of(instance).value(instance.weight.tolist()),
     audit=_late_in_the_order,

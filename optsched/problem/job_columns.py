@@ -14,6 +14,8 @@ from optsched.problem.arrays import Bools, Floats, Ints, frozen
 from optsched.problem.cluster import Cluster
 from optsched.problem.job_table import ProfileRules, suited_groups
 
+FEW = 1 << 20  # values that a table has room for
+
 
 class JobColumns:
     """The arrays of n jobs on a cluster of N nodes, made with the instance; none of them can be written to."""
@@ -61,7 +63,7 @@ class JobColumns:
         gpus = self.table["gpus"].to_numpy()
         pattern, patterns = suited_groups(self._needs, self.cluster, self.models)
         count = max(len(patterns), 1)
-        kinds, job_class = np.unique(gpus * count + pattern, return_inverse=True)
+        kinds, job_class = _distinct(gpus * count + pattern)
         return {
             "arrival": self.floats("arrival", 0.0),
             "gpus": gpus,
@@ -73,7 +75,7 @@ class JobColumns:
             "due": self.floats("due", math.inf),
             "gpu_memory": self.floats("gpu_memory", 0.0),
             "restart": np.where(np.isnan(restart), read, restart),
-            "job_class": job_class.reshape(-1).astype(np.int64),
+            "job_class": job_class,
             "class_gpus": kinds // count,
             "_model_of": model_of,
             "class_eligible": np.ascontiguousarray(patterns[kinds % count][:, self.cluster.node_group]),
@@ -130,3 +132,14 @@ class JobColumns:
             Position of the job.
         """
         return cast("Bools", self.class_eligible[self.job_class[j]])
+
+
+def _distinct(values: Ints) -> tuple[Ints, Ints]:
+    # The distinct values >= 0 in order, and the position of every value among them; small ones are counted, not sorted.
+    if int(values.max(initial=0)) >= FEW:
+        distinct, position = np.unique(values, return_inverse=True)
+        return distinct, position.reshape(-1).astype(np.int64)
+    distinct = np.flatnonzero(np.bincount(values))
+    position = np.zeros(int(distinct[-1]) + 1 if distinct.size else 0, dtype=np.int64)
+    position[distinct] = np.arange(distinct.size)
+    return distinct, position[values]

@@ -73,6 +73,7 @@ _STATED = {"arrival": "a finite number of seconds >= 0", "gpus": "an integer >= 
 # arrival. A picosecond and thirty billion years are enough for any cluster.
 SHORTEST, LONGEST = 1e-12, 1e18
 MOST_SAMPLES = 10**12  # of an iteration
+DUPLICATE = "duplicate id"
 REPORTED = 1000  # problems collected a rule; counting on is no use to a reader
 
 
@@ -284,8 +285,10 @@ def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[Profile
         Models of speeds of the instance.
     """
     # One look at the table says which rules are broken at all; only for those rows are collected. A rule of an optional
-    # field is not looked at where no job has the field.
+    # field is not looked at where no job has the field, and the rows with the same id only where some are the same.
+    unique = table["id"].n_unique() == table.height
     rules = [rule for rule in RULES if rule[0] in _NEEDED or table[rule[0]].null_count() < table.height]
+    rules = [rule for rule in rules if not (unique and rule[3] == DUPLICATE)]
     broken = table.select_seq(wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(rules)).row(0)
     numbered = table.with_row_index("__row")
     problems: list[RowProblem] = []
@@ -347,7 +350,7 @@ def _rules() -> list[tuple[str, pl.Expr, str, str]]:
     at_most, wrong = f"at most {LONGEST:g}", "invalid"
     return [
         ("id", pl.col("id").is_null() | (pl.col("id") == ""), "a name", wrong),
-        ("id", duplicate, "unique ids", "duplicate id"),
+        ("id", duplicate, "unique ids", DUPLICATE),
         ("arrival", not_finite("arrival") | (pl.col("arrival") < 0), _STATED["arrival"], wrong),
         ("arrival", beyond("arrival"), f"{at_most} seconds", "too late"),
         ("gpus", pl.col("gpus") < 1, _STATED["gpus"], wrong),

@@ -301,7 +301,7 @@ class Schedule:
         stated
             Facts that the referee checks: ``objective=``, ``value=``, ``preemptive=``.
         """
-        write_segments(path, self._segments(), self.instance.digest, self.instance.ids, stated)
+        write_segments(path, self._segments(), self.instance.digest, self.instance.table["id"], stated)
 
     def _segments(self) -> Segments:
         columns = self.job, self.start, self.end, self.work, self.gpu_offset, self.gpu_node, self.gpu_index

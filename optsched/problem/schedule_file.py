@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -61,7 +61,7 @@ def is_trace(path: str | os.PathLike[str]) -> bool:
 
 
 def write_segments(
-    path: str | os.PathLike[str], segments: Segments, digest: str, ids: Sequence[str], stated: Mapping[str, Any]
+    path: str | os.PathLike[str], segments: Segments, digest: str, ids: pl.Series, stated: Mapping[str, Any]
 ) -> None:
     """Write segments to ``.json`` or ``.parquet``, whole or not at all.
 
@@ -79,10 +79,10 @@ def write_segments(
         Further entries of the header, for the referee to check.
     """
     header = {"format": FORMAT, "instance": digest, "policy": segments.policy, **stated}
-    names, gangs = list(ids), np.diff(segments.gpu_offset)
+    gangs = np.diff(segments.gpu_offset)
     times = {"start": segments.start, "end": segments.end, "work": segments.work}
     if suffix_of(path, "a schedule") == ".parquet":
-        table = pl.DataFrame({"job": pl.Series(names, dtype=pl.String).gather(segments.job), **times})
+        table = pl.DataFrame({"job": ids.gather(segments.job), **times})
         lists = _lists(gangs, node=segments.gpu_node, index=segments.gpu_index)
         table = pl.concat([table, lists], how="horizontal").select(list(_COLUMNS)).cast(_COLUMNS)  # type: ignore[arg-type]
         if segments.steps is not None:
@@ -90,7 +90,7 @@ def write_segments(
         write_headed(table, path, header)
         return
     # one call for all ids: a line break inside of one is escaped, so that those between them are the only ones
-    quoted = pl.Series(json.dumps(names, separators=("\n", ":"))[1:-1].split("\n"), dtype=pl.String)
+    quoted = pl.Series(json.dumps(ids.to_list(), separators=("\n", ":"))[1:-1].split("\n"), dtype=pl.String)
     rows = _rows(quoted.gather(segments.job), gangs, segments.gpu_node, segments.gpu_index, segments.steps, **times)
     head = json.dumps(header, indent=1)[:-2]
     write_atomic(path, f'{head},\n "segments": [\n{rows}\n ]\n}}\n')
@@ -115,7 +115,7 @@ def _rows(names: pl.Series, length: Array, node: Array, index: Array, steps: Arr
 
 def _lists(length: Array, **columns: Array | pl.Series) -> pl.DataFrame:
     """Columns of lists: row s has the next ``length[s]`` entries of each; O(entries), in numpy and polars alone."""
-    row = np.repeat(np.arange(length.size), length)
+    row = pl.Series(np.repeat(np.arange(length.size), length)).set_sorted()  # else every row is looked up in a table
     some = pl.DataFrame({"row": row, **columns}).group_by("row", maintain_order=True).agg(pl.all()).drop("row")
     if some.height == length.size:
         return some

@@ -7,6 +7,7 @@ C_j completion, r_j arrival, g_j gang, G all GPUs; times in seconds. Sums and me
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -197,18 +198,18 @@ def seconds_running(schedule: Schedule) -> Floats:
     Complexity O(S log S).
     """
     n, job, start, end = schedule.instance.n, schedule.job, schedule.start, schedule.end
-    order = np.lexsort((start, job))
+    length = end - start
+    several = np.flatnonzero(np.bincount(job, minlength=1)[job] > 1)  # segments of jobs with more than one
+    order = several[np.lexsort((start[several], job[several]))]
     j, begin, stop = job[order], start[order], end[order]
-    by_end = np.lexsort((stop, j))
-    rank = np.empty(by_end.size, dtype=np.int64)
-    rank[by_end] = np.arange(by_end.size)
-    latest = by_end[np.maximum.accumulate(rank)]  # of a job's segments so far, the one that ends last
-    length = stop - begin
-    again = np.flatnonzero((j[1:] == j[:-1]) & (begin[1:] < stop[latest[:-1]])) + 1
-    length[again] = np.maximum(0.0, stop[again] - stop[latest[again - 1]])
-    original = np.empty_like(length)
-    original[order] = length  # added up in the order of the schedule
-    return np.bincount(job, weights=original, minlength=n).astype(np.float64)
+    if ((j[1:] == j[:-1]) & (begin[1:] < stop[:-1])).any():
+        by_end = np.lexsort((stop, j))
+        rank = np.empty(by_end.size, dtype=np.int64)
+        rank[by_end] = np.arange(by_end.size)
+        latest = by_end[np.maximum.accumulate(rank)]  # of a job's segments so far, the one that ends last
+        again = np.flatnonzero((j[1:] == j[:-1]) & (begin[1:] < stop[latest[:-1]])) + 1
+        length[order[again]] = np.maximum(0.0, stop[again] - stop[latest[again - 1]])
+    return np.bincount(job, weights=length, minlength=n).astype(np.float64)
 
 
 def cluster_utilization(schedule: Schedule) -> tuple[float, float]:
@@ -264,25 +265,25 @@ def finish_time_fairness(schedule: Schedule) -> Floats:
     completion = np.where(done, schedule.completion, np.maximum(end, instance.arrival))
     jct = completion[done] - instance.arrival[done]
     arrival = instance.arrival
-    stay = _active_integral(arrival, completion, completion[done]) - _active_integral(
-        arrival, completion, arrival[done]
-    )
+    come, gone = _positive_parts(arrival), _positive_parts(completion)
+    until, since = completion[done], arrival[done]
+    stay = (come(until) - gone(until)) - (come(since) - gone(since))
     active = np.divide(stay, jct, out=np.ones_like(jct), where=jct > 0)  # a stay that the clock rounds to nothing
     share = np.maximum(1.0, active * instance.gpus[done] / instance.cluster.gpus)
     fairness = jct / (solo_times(instance).seconds[done] * share)
     return np.where(np.abs(fairness - 1.0) <= FAIR, 1.0, fairness)
 
 
-def _active_integral(arrival: Floats, completion: Floats, at: Floats) -> Floats:
-    # Integral over [0, t] of the number of active jobs = sum (t - r)^+ - sum (t - C)^+.
-    return _positive_parts(arrival, at) - _positive_parts(completion, at)
-
-
-def _positive_parts(origin: Floats, at: Floats) -> Floats:
+def _positive_parts(origin: Floats) -> Callable[[Floats], Floats]:
+    # The function sum (t - origin)^+ of moments t. That of arrivals less that of completions integrates the active jobs.
     ordered = np.sort(origin)
     sums = np.concatenate([[0.0], np.cumsum(ordered)])
-    k = np.searchsorted(ordered, at, side="right")
-    return k * at - sums[k]
+
+    def parts(at: Floats) -> Floats:
+        k = np.searchsorted(ordered, at, side="right")
+        return k * at - sums[k]
+
+    return parts
 
 
 def mean_of(values: Floats) -> float:

@@ -157,14 +157,18 @@ def alpha_min(profile: Profile, network: Network) -> float:
     inside, across = network.fastest, network.fastest_cross
     if profile.gpus <= largest:
         return _with_cuts(profile, inside, inside)
-    import networkx as nx
-
     rings = {s for s, stage in enumerate(profile.stages) if stage.replicas > largest}
-    if rings or not nx.is_weakly_connected(stage_graph(profile)):
+    if rings or not _is_connected(profile):
         return _with_cuts(profile, inside, across, rings) * ROUNDING
     cuts = [_with_cuts(profile, inside, across, {s}) for s, k in enumerate(profile.stages) if k.replicas > 1]
     cuts += [_with_cuts(profile, inside, across, (), (s, u)) for s, u, _ in profile.edges]
     return min(cuts) * ROUNDING
+
+
+def _is_connected(profile: Profile) -> bool:
+    import networkx as nx  # imported where it is used: it takes longer than most runs
+
+    return bool(nx.is_weakly_connected(stage_graph(profile)))
 
 
 def _with_cuts(

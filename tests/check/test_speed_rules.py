@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 from examples import few
+from hypothesis import given, strategies as st
 
+from optsched.check.feasibility import by_key_and_start, overlaps_of
 from optsched.check.referee import check_file, check_schedule
 from optsched.problem.instance import Cluster, Instance, Job, NodeGroup
 from optsched.problem.schedule import Schedule, Segment, SharedSchedule
@@ -177,3 +179,21 @@ def test_a_stated_value_is_not_forgiven_by_its_epoch(tmp_path: Path) -> None:
     value = 2 * (epoch + 1.5)
     assert rules(instance, rows, tmp_path, objective="total_completion_time", value=value) == set()
     assert rules(instance, rows, tmp_path, objective="total_completion_time", value=value - 2.0) == {"value"}
+
+
+@given(st.lists(st.tuples(st.sampled_from([0, 1, 2**16]), st.integers(0, 5), st.integers(0, 3)), max_size=8))
+def test_overlaps_are_those_of_all_pairs_whatever_the_keys(rows: list[tuple[int, int, int]]) -> None:
+    key, start, length = np.array(rows, dtype=np.int64).reshape(-1, 3).T
+    begin, end = start.astype(np.float64), (start + length).astype(np.float64)
+    later, earlier, both, _ = overlaps_of(key, begin, end)
+    assert by_key_and_start(key, begin).tolist() == np.lexsort((begin, key)).tolist()
+    clashes = [
+        i
+        for i in range(key.size)
+        if any(
+            key[k] == key[i] and max(begin[k], begin[i]) < min(end[k], end[i]) and (begin[k], k) < (begin[i], i)
+            for k in range(key.size)
+        )
+    ]
+    assert sorted(later.tolist()) == clashes
+    assert all(key[i] == key[k] and seconds > 0 for i, k, seconds in zip(later, earlier, both, strict=True))

@@ -437,3 +437,29 @@ def test_an_optimum_on_a_clock_of_its_own_is_written() -> None:
     instance = Instance([Job("a", arrival=5, duration=1.5)], "1x1", optimum=optimum)
     assert instance.relative.to_json()["optimum"]["value"] == 1.5
     assert type(instance.relative.to_json()["optimum"]["value"]) is float
+
+
+@given(st.lists(st.text(min_size=1), unique=True, max_size=4))
+def test_ids_are_joined_as_json_writes_them(ids: list[str]) -> None:
+    assert Instance([Job(name, duration=1) for name in ids], "1x1")._ids_text() == json.dumps(ids)
+
+
+def test_other_weights_and_due_dates_are_those_of_a_new_instance() -> None:
+    instance = Instance([FULL, Job("plain", arrival=9, duration=1)], MIXED)
+    weight, due = np.array([0.5, 4.0]), np.array([11.0, 12.0])
+    changed = instance.table.with_columns(weight=pl.Series(weight))
+    for made, table in (
+        (instance.weighted_by(weight), changed),
+        (instance.weighted_by(weight, due), changed.with_columns(due=pl.Series(due))),
+    ):
+        new = instance.replace(jobs=table)
+        assert (made.digest, made.epoch, made.relative.digest) == (new.digest, new.epoch, new.relative.digest)
+        for name, column in new._arrays.items():
+            assert np.array_equal(made._arrays[name], column, equal_nan=column.dtype.kind == "f")
+
+
+def test_a_column_that_states_nothing_is_not_written(tmp_path: Path) -> None:
+    instance = Instance([Job("a", duration=1), Job("b", duration=2)], "1x1")
+    instance.save(tmp_path / "i.parquet")
+    assert pl.read_parquet(tmp_path / "i.parquet").columns == ["id", "arrival", "gpus", "duration"]
+    assert Instance.load(tmp_path / "i.parquet") == instance

@@ -319,7 +319,7 @@ def test_the_columns_are_written_as_rows(tmp_path_factory: Any, segments: list[A
     columns = (np.array(job, dtype=np.int64), start, end, work, np.cumsum([0, *map(len, gangs)]), *gpus.T)
     given_steps = np.array(steps, dtype=np.int64) if shared else None
     stated = {"sharing": True} if shared else {}
-    write_segments(path, Segments(*columns, "fifo", given_steps), "digest", IDS, stated)
+    write_segments(path, Segments(*columns, "fifo", given_steps), "digest", pl.Series(IDS), stated)
 
     text = path.read_text(encoding="utf-8")
     plain = []
@@ -338,5 +338,5 @@ def test_the_columns_are_written_as_rows(tmp_path_factory: Any, segments: list[A
 def test_whole_numbers_have_no_fraction(tmp_path: Path) -> None:
     path, none = tmp_path / "s.json", np.zeros(0, dtype=np.int64)
     times = np.array([0.0]), np.array([59.0]), np.array([58.5])
-    write_segments(path, Segments(np.array([0]), *times, np.array([0, 0]), none, none), "d", ["1"], {})
+    write_segments(path, Segments(np.array([0]), *times, np.array([0, 0]), none, none), "d", pl.Series(["1"]), {})
     assert '  {"job": "1", "gpus": [], "start": 0, "end": 59, "work": 58.5}\n' in path.read_text(encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import math
 from fractions import Fraction
 from typing import Any
@@ -14,7 +15,8 @@ from optsched.bounds.proof import GivenSpeeds
 from optsched.verifier.class_table import CLASSES
 from optsched.verifier.exact_numbers import floors, integers, quotient_below
 from optsched.verifier.refusal import UNJUDGED, Refused
-from optsched.verifier.stated_instance import epoch_of, read_jobs
+from optsched.verifier.stated_case import numbered
+from optsched.verifier.stated_instance import as_json, epoch_of, read_jobs
 from verifier.certified_cases import FAMILIES, drawn, written
 
 finite = st.floats(allow_nan=False, allow_infinity=False)
@@ -96,3 +98,15 @@ def test_rules_of_a_class_are_fields_of_its_case() -> None:
     assert [name for name, rules in CLASSES.items() if rules.case.copies] == ["forking"]
     assert [name for name, rules in CLASSES.items() if rules.case.any_width] == ["elastic"]
     assert [name for name, rules in CLASSES.items() if rules.case.takes_turns] == ["task-sharing"]
+
+
+@given(st.lists(st.text() | st.sampled_from(['a"b', '", "', "a\\b", "\x7f", 7]), max_size=4))
+def test_names_are_joined_as_json_writes_them(names: list[Any]) -> None:
+    assert as_json(names) == json.dumps(names)
+
+
+@given(st.lists(st.tuples(*[st.sampled_from([None, "a", 1.0])] * 3), max_size=6))
+def test_combinations_are_numbered_by_their_first_job(rows: list[tuple[Any, ...]]) -> None:
+    numbers, first = numbered(*([row[k] for row in rows] for k in range(3)))
+    assert [rows[first[k]] for k in numbers] == rows
+    assert first == sorted(rows.index(row) for row in set(rows))
