@@ -229,7 +229,7 @@ def improve_gapless(order: Ints, budget: int, target: float, state: Ints, jobs: 
     best, low, high = value, 0, n - 1  # trial and order differ from position low to high at most
     for _kick in range(KICKS * n * n):
         i = low
-        while i <= high:
+        while i <= high and work < budget:
             if not awake[i]:
                 i += 1
                 continue

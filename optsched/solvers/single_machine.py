@@ -71,8 +71,8 @@ from optsched.solvers.sequence_paths import (
 from optsched.solvers.sequence_search import Hinges, improve_gapless, improve_sequence
 
 EXACT = 2.0**39  # value x slots: a multiplier is at most the value, a path has at most one job a slot
-# largest number of steps of an ascent: without rules, with them, and within a node
-PLAIN, RULES, CHILD = 1000, 400, 30
+# largest number of steps of an ascent: without rules, by pairs, on a graph, and by pairs within a node
+PLAIN, RULES, GRAPH, CHILD = 1000, 400, 200, 30
 APART = 0.6  # first factor of steps where no job directly follows itself
 STILL = 1e-3  # factor of steps at which an ascent ends
 SOME, LITTLE = 25, 0.03  # on a graph it also ends when SOME steps close no more than the part LITTLE of the gap
@@ -288,7 +288,7 @@ class _Proof:
         """Search locally from the order of the jobs on a path; a job that the path misses keeps its last start."""
         self._seen = np.where(starts >= 0, starts, self._seen)
         order = np.argsort(self._seen, kind="stable")
-        self._improve(order, SEARCH // 10)
+        self._improve(order, SEARCH * order.size // 1000)
         self._try(order)
 
     def _try(self, order: Ints) -> None:
@@ -346,7 +346,7 @@ class _Proof:
         if graph is None:
             return False
         paths = SequenceGraph(self.jobs, graph)
-        if self.ascend(paths, u, RULES, FIRST) or self._sublimated(paths, u, alive):
+        if self.ascend(paths, u, GRAPH, FIRST) or self._sublimated(paths, u, alive):
             return True
         alive &= paths.alive(self.machine.horizon)
         return False
@@ -381,7 +381,7 @@ class _Proof:
                 if k == 0 or (gain[job] > 0 and share[best[: k + 1]].sum() <= DOUBLED):
                     counted[job] = True
                     paths.count(job, *windows)
-            if self.ascend(paths, u, RULES, LATER):
+            if self.ascend(paths, u, GRAPH, LATER):
                 return True
             self._told()
         return False

@@ -95,7 +95,7 @@ def test_weak_multipliers_leave_the_proof_to_counting_or_to_branching(machine: S
     best, worst = exhaustion(machine)
     with pytest.MonkeyPatch.context() as patch:
         # next to no ascent, no local search, and graphs of any size, of 30 edges, or none at all
-        for name, value in {"PLAIN": 1, "RULES": 5, "CHILD": 5, "SEARCH": 0, "EDGES": edges}.items():
+        for name, value in {"PLAIN": 1, "RULES": 5, "GRAPH": 5, "CHILD": 5, "SEARCH": 0, "EDGES": edges}.items():
             patch.setattr(single_machine, name, value)
         for upper in (worst + 1, best + 1, best):
             proof = prove_single_machine(machine, upper)
