@@ -182,7 +182,10 @@ def begin(
     """
     instance = instance_of(instance)
     goal = objective_of(instance, objective)
-    require_whole_jobs(instance, "solve")
+    meant = usual_class(instance)
+    if not meant.whole and PREFERRED.of(meant.name) is PREFERRED.of(EXCLUSIVE):  # no method is for its class
+        require_whole_jobs(instance, "solve")
+    usual = EXCLUSIVE if meant.whole else meant.name
     seconds_alone(instance)
     if goal.gain:
         for option, asked in (("model", model), ("horizon", horizon)):
@@ -197,7 +200,7 @@ def begin(
         deadline=deadline,
         horizon=None if horizon is None else horizon - instance.epoch,
         progress=None if progress is None else lambda event: progress(event.on_clock(moved)),
-        schedule_class=EXCLUSIVE if named is None else named.schedule_class,
+        schedule_class=usual if named is None else named.schedule_class,
         epoch=instance.epoch,
     )
     return Solve(instance, state, named)
