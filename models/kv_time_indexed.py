@@ -126,7 +126,7 @@ def build(
     model.once = pyo.Constraint(jobs, expr={j: LinearExpression(columns.of_job(start, j)) == 1 for j in jobs})
     # (2), indexed by the boundary at which the round begins; a round in which all peaks fit together needs no row
     held, rows = (requests.prompt[columns.block] + 1 - columns.slot).tolist(), {}
-    for t in columns.crowded(requests.peak, requests.cells):
+    for t in columns.crowded(requests.prompt + requests.output, requests.cells):
         running = columns.in_process(range(len(start)), t)
         cells = [held[column] + t for column in running]
         body = LinearExpression(linear_coefs=cells, linear_vars=[start[column] for column in running])

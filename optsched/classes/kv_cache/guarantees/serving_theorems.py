@@ -48,6 +48,12 @@ from optsched.simulation.run import Run
 PUBLISHED = Fraction(9216)
 EARLIER, EACH = 1536, 24  # constants of the upper bound of its proof
 
+
+def _peak(instance: Instance) -> int:
+    requests = requests_of(instance)
+    return int((requests.prompt + requests.output).max())
+
+
 _known = all_of(
     all_at_once,
     instance_is(lambda instance: not requests_of(instance).affine, "rounds are not of length 1"),
@@ -56,17 +62,17 @@ _known = all_of(
 )
 _equal_prompts = instance_is(lambda instance: np.ptp(requests_of(instance).prompt) == 0, "prompts differ")
 _room = instance_is(
-    lambda instance: requests_of(instance).peak.max() < requests_of(instance).cells, "a peak fills the cache"
+    lambda instance: _peak(instance) < requests_of(instance).cells, "a peak fills the cache"
 )
 _half = instance_is(
-    lambda instance: 2 * requests_of(instance).peak.max() <= requests_of(instance).cells,
+    lambda instance: 2 * _peak(instance) <= requests_of(instance).cells,
     "a peak is above half the cache",
 )
 
 
 def _stretch(run: Run) -> Fraction:
     requests = requests_of(run.instance)
-    return Fraction(2 * requests.cells, requests.cells - int(requests.peak.max()))
+    return Fraction(2 * requests.cells, requests.cells - _peak(run.instance))
 
 
 def _ratio(policy: Any, run: Run) -> Fraction:
