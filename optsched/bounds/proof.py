@@ -9,11 +9,14 @@ of somebody's own relaxation or theorem come with the function that the verifier
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable, Iterable
 from copy import copy
 from fractions import Fraction
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import Any
+
+import polars as pl
 
 from optsched.bounds.best_bound import lower_bound
 from optsched.bounds.certificate import RULES, Certificate, CertificateError, Proof, Verifier, register_kind
@@ -69,12 +72,18 @@ class GivenSpeeds:
     def stated_jobs(self) -> StatedJobs:
         """Return the jobs by columns."""
         instance, table = self.instance, self.instance.table
-        numbers = {name: instance.floats(name, math.nan).tolist() for name in NUMBERS if name != "gpu_memory"}
-        memory = [math.nan if x is None else float(x) for x in table["gpu_memory"].to_list()]
-        for j in self.given:
-            memory[j] = float(instance.gpu_memory[j])  # a model may know more of it
-        labels = {name: table[name].to_list() for name in LABELS}
-        return StatedJobs(list(instance.ids), instance.gpus.tolist(), {**numbers, "gpu_memory": memory}, labels)
+        numbers = {name: self._numbers(table[name]) for name in NUMBERS}
+        if self.given:
+            memory = numbers["gpu_memory"] or array("d", [math.nan]) * instance.n
+            for j in self.given:
+                memory[j] = float(instance.gpu_memory[j])  # a model may know more of it
+            numbers["gpu_memory"] = memory
+        none: list[Any] = [None] * instance.n
+        labels = {name: none if _is_silent(table[name]) else table[name].to_list() for name in LABELS}
+        return StatedJobs(list(instance.ids), instance.gpus.tolist(), dict(numbers), labels)
+
+    def _numbers(self, column: pl.Series) -> array[float] | None:
+        return None if _is_silent(column) else array("d", column.fill_null(math.nan).to_numpy().tobytes())
 
     @cached_property
     def _types(self) -> tuple[tuple[str, ...], list[list[float]], list[float]]:
@@ -128,12 +137,23 @@ class GivenSpeeds:
         return {(Fraction(float(rates.memory[job, o])), Fraction(float(rates.stretch[job, o].min()))) for o in some}
 
 
-@lru_cache(maxsize=2)  # the next certificate is of the same instance, as a rule
+def _is_silent(column: pl.Series) -> bool:
+    return column.null_count() == len(column)
+
+
+_last: dict[tuple[str, str, Fraction], Case] = {}  # the next certificate is of the same instance, as a rule
+
+
 def _case(instance: Instance, schedule_class: str, epoch: Fraction) -> Case:
-    source = GivenSpeeds(instance)
-    need(schedule_class in CLASSES, f"the verifier does not know the class {schedule_class!r}", KIND)
-    case = CLASSES[schedule_class].case(source.document(), instance.digest, epoch, source)
-    case.most_steps = MOST_STEPS
+    key = instance.digest, schedule_class, epoch
+    case = _last.get(key)
+    if case is None:
+        _last.clear()  # first: a case of a million jobs takes much memory
+        source = GivenSpeeds(instance)
+        need(schedule_class in CLASSES, f"the verifier does not know the class {schedule_class!r}", KIND)
+        case = CLASSES[schedule_class].case(source.document(), instance.digest, epoch, source)
+        case.most_steps = MOST_STEPS
+        _last[key] = case
     return case
 
 

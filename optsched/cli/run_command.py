@@ -106,7 +106,7 @@ def run(
     instance = loaded.instance
     chosen = named or [specify(seeded(text, seed)) for text in default_policies(instance)]
     outputs = RunOutputs(folder, csv, export)
-    outputs.check([specification.text for specification in chosen])
+    outputs.check([specification.text for specification in chosen], instance)
     folder, finished = outputs.folder, list["Run"]()
     rows = [*[AS_LOGGED] * has_log(instance), *(specification.text for specification in chosen)]
     with (

@@ -10,7 +10,6 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import polars as pl
 
 from optsched.bounds.best_bound import BOUNDS
 from optsched.bounds.certificate import rounded_down
@@ -95,14 +94,12 @@ def least_bounded_slowdown(instance: Instance, *, strong: bool = False) -> float
     weights = np.nextafter(1 / shortest, 0.0)  # never above the quotient
     flow = _weighted(local, weights)
     due = np.nextafter(local.arrival + shortest, np.inf)  # never below the sum
-    table = local.table.with_columns(weight=pl.Series(weights), due=pl.Series(due))
     names = (*LATE, *PRICED) if strong else LATE
-    late = quick_bound(local.replace(jobs=table), "total_weighted_tardiness", names)
+    late = quick_bound(local.weighted_by(weights, due), "total_weighted_tardiness", names)
     means = [Fraction(flow) / local.n] if flow is not None else []
     means += [1 + Fraction(late) / local.n] if late is not None else []
     return max([1.0, *map(rounded_down, means)])
 
 
 def _weighted(instance: Instance, weights: Floats) -> float | None:
-    table = instance.table.with_columns(weight=pl.Series(weights, dtype=pl.Float64))
-    return quick_bound(instance.replace(jobs=table), "total_weighted_flow_time")
+    return quick_bound(instance.relative.weighted_by(weights), "total_weighted_flow_time")

@@ -215,7 +215,8 @@ class Instance(ModelledJobs):
         earlier = [pl.col("arrival") - self.epoch, pl.col("due") - self.epoch]
         if self.table["ran"].null_count() < self.n:
             earlier.append(pieces_earlier(self.epoch))
-        changed = {"table": self.table.with_columns(earlier), "_needs": self._needs.with_columns(earlier)}
+        table = self.table.with_columns(earlier)
+        changed = {"table": table, "_needs": table if self._needs is self.table else self._needs.with_columns(earlier)}
         arrays = {**self._arrays, "arrival": self.arrival - self.epoch, "due": self.due - self.epoch}
         shifted._set(arrays, 0.0, **{**self.__getstate__(), **changed, "file": None, "zero": self.epoch})
         if self.optimum:
@@ -318,6 +319,25 @@ class Instance(ModelledJobs):
             changes["optimum"] = None  # proved for something else
         given = {model.name: model.given for model in self.models if model.document is not None}
         return Instance(**{**self._parts(), **given, **changes})
+
+    def weighted_by(self, weight: Floats, due: Floats | None = None) -> Instance:
+        """Return the same jobs with other weights, for bounds; nothing is validated, and no optimum is stated.
+
+        Parameters
+        ----------
+        weight
+            Weights, f64[n], 0 or from 1e-18 to 1e18.
+        due
+            Due dates in seconds, f64[n], within 1e18 of 0; None: those that the jobs have.
+        """
+        arrays = {"weight": weight, **({} if due is None else {"due": due})}
+        columns = [pl.Series(name, values) for name, values in arrays.items()]
+        table = self.table.with_columns(columns)
+        needs = table if self._needs is self.table else self._needs.with_columns(columns)
+        made = object.__new__(Instance)
+        parts = {**self.__getstate__(), "table": table, "_needs": needs, "optimum": None, "file": None}
+        made._set({**self._arrays, **arrays}, self.epoch if due is None else None, **parts, zero=self.zero)
+        return made
 
     def with_cluster(self, cluster: Cluster | str) -> Instance:
         """Return the same jobs on another cluster, without a proven optimum.

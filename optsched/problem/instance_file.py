@@ -218,7 +218,13 @@ def write_parts(path: str | os.PathLike[str], parts: Mapping[str, Any], models: 
         write_atomic(path, f'{head},\n "jobs": [\n{lines}\n ]\n}}\n')
     else:
         header = _text({"format": FORMAT, **_header(parts, models)}, path)
-        write_parquet(parts["jobs"], path, {_METADATA: header})
+        write_parquet(_stating(parts["jobs"]), path, {_METADATA: header})
+
+
+def _stating(table: pl.DataFrame) -> pl.DataFrame:
+    """Return a table of jobs without the columns that state nothing, which a reader fills in."""
+    silent = [column.name for column in table if column.null_count() == table.height]
+    return table.drop(silent, *["weight"] * bool((table["weight"] == 1.0).all())) if table.height else table
 
 
 def _text(doc: Mapping[str, Any], path: str | os.PathLike[str], indent: int | None = None) -> str:

@@ -55,9 +55,10 @@ class JobColumns:
             model_of[free & model.applies_to(self.table)] = k
         duration, iterations = self.floats("duration", math.nan), self.floats("iterations", math.nan)
         profiled = np.isnan(duration)
+        work = np.where(profiled, iterations, duration) if profiled.any() else duration
         bandwidth = np.array([group.storage_bandwidth for group in self.cluster.nodes], dtype=np.float64)  # None: nan
         restart, read = self.floats("restart", math.nan), self.floats("checkpoint", math.nan) / bandwidth.min()
-        gpus = self.table["gpus"].to_numpy().astype(np.int64)
+        gpus = self.table["gpus"].to_numpy()
         pattern, patterns = suited_groups(self._needs, self.cluster, self.models)
         count = max(len(patterns), 1)
         kinds, job_class = np.unique(gpus * count + pattern, return_inverse=True)
@@ -67,7 +68,7 @@ class JobColumns:
             "duration": duration,
             "iterations": iterations,
             "profiled": profiled,
-            "work": np.where(profiled, iterations, duration),
+            "work": work,
             "weight": self.floats("weight", 1.0),
             "due": self.floats("due", math.inf),
             "gpu_memory": self.floats("gpu_memory", 0.0),
@@ -88,9 +89,10 @@ class JobColumns:
         missing
             Value for jobs that state none.
         """
-        array = self._needs[column].to_numpy().astype(np.float64)
-        array[np.isnan(array)] = missing  # what is null; a number that is none is invalid
-        return array
+        numbers = self._needs[column]
+        if numbers.null_count() == len(numbers):
+            return np.full(len(numbers), missing)
+        return cast("Floats", numbers.fill_null(missing).to_numpy())  # without nulls the memory of the table
 
     @cached_property
     def ids(self) -> tuple[str, ...]:

@@ -155,12 +155,12 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
         raise InputError("unknown job column", file=file, field=unknown[0], legal=", ".join(COLUMNS))
     columns = []
     for name, dtype in COLUMNS.items():
-        if name in table.columns:
-            column = table[name]
-        elif name == "id":
+        if name not in table.columns and name == "id":
             column = pl.int_range(1, table.height + 1, eager=True).alias("id")
-        else:
+        elif name not in table.columns or _is_silent(table[name], dtype):  # memory that nobody touches takes no room
             column = pl.Series(name, [None], dtype=dtype).new_from_index(0, table.height)
+        else:
+            column = table[name].rechunk()  # else every change of one column copies the others
         if column.dtype.is_temporal():  # polars would make numbers of them, in a unit nobody asked for
             legal = "seconds counted from some moment, as numbers"
             raise InputError("wrong type of column", file=file, field=name, value=column.dtype, legal=legal)
@@ -176,10 +176,14 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
             column = column.cast(dtype, strict=True)
         except pl.exceptions.PolarsError:
             raise InputError("wrong type of column", file=file, field=name, legal=str(dtype)) from None
-        if dtype == pl.Float64:
+        if dtype == pl.Float64 and column.null_count() < table.height:
             column = column.set(column == 0, 0.0)  # one zero only: -0.0 and 0 are the same time
         columns.append(column.fill_null(_DEFAULTS[name]) if name in _DEFAULTS and column.null_count() else column)
     return pl.DataFrame(columns)
+
+
+def _is_silent(column: pl.Series, dtype: pl.DataType) -> bool:
+    return column.null_count() == len(column) and column.dtype in (dtype, pl.Null)
 
 
 def missing_values(table: pl.DataFrame) -> list[RowProblem]:
@@ -195,7 +199,7 @@ def missing_values(table: pl.DataFrame) -> list[RowProblem]:
     return [
         RowProblem(row + 1, field, None, legal, "missing")
         for field, legal in _STATED.items()
-        if field in table.columns
+        if field in table.columns and table[field].null_count()
         for row in table[field].is_null().arg_true().head(REPORTED).to_list()
     ]
 
@@ -279,11 +283,13 @@ def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[Profile
     models
         Models of speeds of the instance.
     """
-    # One look at the table says which rules are broken at all; only for those rows are collected.
-    broken = table.select(wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(RULES)).row(0)
+    # One look at the table says which rules are broken at all; only for those rows are collected. A rule of an optional
+    # field is not looked at where no job has the field.
+    rules = [rule for rule in RULES if rule[0] in _NEEDED or table[rule[0]].null_count() < table.height]
+    broken = table.select_seq(wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(rules)).row(0)
     numbered = table.with_row_index("__row")
     problems: list[RowProblem] = []
-    for (field, wrong, legal, message), found in zip(RULES, broken, strict=True):
+    for (field, wrong, legal, message), found in zip(rules, broken, strict=True):
         if found:
             problems += rows_that_are(wrong, numbered, field, legal, message)
     profiled = pl.col("duration").is_null() & pl.col("iterations").is_not_null() & pl.col("profile").is_not_null()
@@ -381,6 +387,7 @@ def _bad_pieces() -> pl.Expr:
 
 
 RULES = _rules()
+_NEEDED = ("id", "duration")  # that a job has none is what rules of these fields find
 
 
 def _too_wide(table: pl.DataFrame, cluster: Cluster, models: Sequence[ProfileRules]) -> list[RowProblem]:

@@ -7,17 +7,17 @@ GPU type, of a graph of stages or of a scaling profile.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 from operator import mul
 from typing import Any, ClassVar
 
 from .document_fields import LARGEST_PRICE, Data, read_exponent, read_field, whole, written
-from .exact_numbers import floors, integers
+from .exact_numbers import common_integers, floors, integers
 from .priced_cells import Minima, PricedCells, RoundMinima
 from .refusal import DUAL, KIND, UNJUDGED, need, shown
 from .sharing_charges import Partners
-from .stated_case import MOST_STEPS, StatedCase
+from .stated_case import MOST_STEPS, StatedCase, numbered
 from .stated_instance import read_link
 from .stated_speeds import ModeRows, PricesByType, Speed, SpeedSource, distinct, useful
 from .tick_machine import Machine, machine_on_grid
@@ -65,14 +65,14 @@ class Case(StatedCase):
         self.fair: list[float] | None = None
         lengths = self._lengths()
         self._check_digest()
-        dates, n = self.jobs.numbers["due"], self.n
-        dated = [] if all(x != x for x in dates) else [0.0 if x != x else x for x in dates]
-        times, self.unit = integers([*self.jobs.numbers["arrival"], *lengths, *dated, float(epoch)])
-        zero = times[-1]
-        self.release, self.length = [x - zero for x in times[:n]] if zero else times[:n], times[n : 2 * n]
-        self.due: list[int | None] = [None] * n
-        if dated:
-            self.due = [None if x != x else t - zero for x, t in zip(dates, times[2 * n : 3 * n], strict=True)]
+        dates = self.jobs.numbers["due"] or ()
+        columns = self.jobs.stated("arrival"), lengths, [0.0 if x != x else x for x in dates], [float(epoch)]
+        (self.release, self.length, dues, (zero,)), self.unit = common_integers(*columns)
+        if zero:
+            self.release = [x - zero for x in self.release]
+        self.due: list[int | None] = [None] * self.n
+        if dates:
+            self.due = [None if x != x else t - zero for x, t in zip(dates, dues, strict=True)]
 
     def ask(self, kind: str, objective: str) -> None:
         """Set the kind of certificate and its objective.
@@ -87,7 +87,7 @@ class Case(StatedCase):
         self.kind, self.objective, n = kind, objective, self.n
         self.late, self.flow = objective == "total_weighted_tardiness", "flow" in objective
         weigh = "weighted" in objective or objective == "total_utility"
-        self.weight, self.shares = integers(self.jobs.numbers["weight"]) if weigh else ([1] * n, 1)
+        self.weight, self.shares = integers(self.jobs.stated("weight")) if weigh else ([1] * n, 1)
         if self.late:
             self.weight = [0 if d is None else w for w, d in zip(self.weight, self.due, strict=True)]
         dates = [d or 0 for d in self.due] if self.late else [0] * n
@@ -102,7 +102,7 @@ class Case(StatedCase):
             constant = Fraction(sum(map(mul, self.weight, self.release)), self.shares * self.unit)
             self.stated = {"flow_constant": written(constant)}
 
-    def _lengths(self) -> list[float]:
+    def _lengths(self) -> Sequence[float]:
         # the seconds that every job takes at least; the digest learns what decides them
         tasks, contention = (self.document.get(name) or {} for name in ("tasks", "contention"))
         link = read_link(contention or {"seconds_per_byte": 1.0})
@@ -111,7 +111,7 @@ class Case(StatedCase):
         need(self.takes_turns == bool(tasks), "there is no such class of these jobs", KIND)
         return self.read_lengths(link, bool(contention))
 
-    def read_lengths(self, link: Data, stated: bool) -> list[float]:
+    def read_lengths(self, link: Data, stated: bool) -> Sequence[float]:
         """Return the seconds that every job takes at least, and add what decides them to the digest.
 
         Parameters
@@ -153,16 +153,11 @@ class Case(StatedCase):
         # the speed of every job and its modes; jobs that are alike share a row
         given = frozenset() if self.source is None else frozenset(self.source.given)
         batches = self.jobs.labels["batch_size"]
-        columns = self.by_profile, self.gpus, self.memory, batches, map(id, self.suits)
-        keys: list[Any] = list(zip(*columns, strict=True))
-        for j in given:
-            keys[j] = j
-        place = {key: row for row, key in enumerate(dict.fromkeys(keys))}
-        self.row = [place[key] for key in keys]
-        first = dict(zip(reversed(self.row), reversed(range(self.n)), strict=True))
+        alone = [j if j in given else -1 for j in range(self.n)] if given else []
+        columns = [self.by_profile, self.gpus, self.memory, batches, list(map(id, self.suits)), *[alone] * bool(given)]
+        self.row, first = numbered(*columns)
         self.speeds, self.row_modes, same = list[Speed](), list[ModeRows](), dict[ModeRows, ModeRows]()
-        for row in range(len(place)):
-            j = first[row]
+        for j in first:
             if self.source is not None and j in given:
                 speed = self.source.speed(j, elastic=self.any_width)
             else:
@@ -173,7 +168,9 @@ class Case(StatedCase):
             self.row_modes.append(same.setdefault(modes, modes))
         self.modes = [self.row_modes[row] for row in self.row]
         least = [speed.least for speed in self.speeds]
-        self.gang_seconds = [amount * least[row] for amount, row in zip(self.amount, self.row, strict=True)]
+        self.gang_seconds = self.amount
+        if set(least) - {1.0}:
+            self.gang_seconds = [amount * least[row] for amount, row in zip(self.amount, self.row, strict=True)]
 
     # --- rules of the class ------------------------------------------------------------------------------------------
 
@@ -192,7 +189,7 @@ class Case(StatedCase):
         """
         return tuple((t, Fraction(seconds), Fraction(gang)) for t, seconds in speed.pace.items())
 
-    def class_lengths(self) -> list[float]:
+    def class_lengths(self) -> Sequence[float]:
         """Return the seconds that every job takes at least, whatever its class allows."""
         return self.gang_seconds
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 
 
 def integers(values: Sequence[float]) -> tuple[list[int], int]:
@@ -19,13 +20,42 @@ def integers(values: Sequence[float]) -> tuple[list[int], int]:
     tuple
         The integers, and the power of two: a value is its integer over that power.
     """
-    unit = max([value.as_integer_ratio()[1] for value in values], default=1)
+    (numbers,), unit = common_integers(values)
+    return numbers, unit
+
+
+def common_integers(*columns: Sequence[float]) -> tuple[list[list[int]], int]:
+    """Return columns of floats as integers over one common power of two, the smallest.
+
+    Parameters
+    ----------
+    *columns
+        Finite floats.
+
+    Returns
+    -------
+    tuple
+        The integers of every column, and the power of two: a value is its integer over that power.
+    """
+    unit = max((_denominator(column) for column in columns), default=1)
+    return [_times(column, unit) for column in columns], unit
+
+
+def _denominator(values: Sequence[float]) -> int:
+    if all(map(float.is_integer, values)):
+        return 1
+    return max(map(itemgetter(1), map(float.as_integer_ratio, values)))
+
+
+def _times(values: Sequence[float], unit: int) -> list[int]:
+    if unit == 1:
+        return list(map(int, values))
     try:
         scale = float(unit)
-        return [int(value * scale) for value in values], unit  # a power of two: products are exact, or infinite
+        return [int(value * scale) for value in values]  # a power of two: products are exact, or infinite
     except OverflowError:
         ratios = [value.as_integer_ratio() for value in values]
-        return [p * (unit // q) for p, q in ratios], unit
+        return [p * (unit // q) for p, q in ratios]
 
 
 def floors(values: Iterable[int], unit: int, exponent: int) -> list[int]:

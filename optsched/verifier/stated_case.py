@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any
@@ -22,6 +23,28 @@ PARTS = (
     *("throughputs", "profiles", "scalings", "tasks", "interference", "contention"),
 )
 ROW = {"gpu", "gpus", "together", "spread", "measured"}  # of a table of rates
+
+
+def numbered(*columns: list[Any]) -> tuple[list[int], list[int]]:
+    """Return for every job the number of its combination of values, and for every number the first job that has it.
+
+    Parameters
+    ----------
+    columns
+        Lists with a value for every job, compared as the keys of a dictionary.
+    """
+    n = len(columns[0])
+    varied = [column for column in columns if column.count(column[0]) < n] if n else []
+    if not varied:
+        return [0] * n, [0] * min(n, 1)
+    number = {key: k for k, key in enumerate(dict.fromkeys(_keys(varied)))}
+    numbers = list(map(number.__getitem__, _keys(varied)))
+    first = dict(zip(reversed(numbers), reversed(range(n)), strict=True))
+    return numbers, [first[k] for k in range(len(number))]
+
+
+def _keys(columns: list[list[Any]]) -> Iterable[Any]:
+    return columns[0] if len(columns) == 1 else zip(*columns, strict=True)
 
 
 class StatedCase:
@@ -77,25 +100,28 @@ class StatedCase:
         else:
             self.jobs = self.source.stated_jobs()
         self.ids, self.gpus, self.n = self.jobs.ids, self.jobs.gpus, len(self.jobs.ids)
-        durations, profiles = self.jobs.numbers["duration"], self.jobs.labels["profile"]
-        self.by_profile: list[Any] = [
-            name if seconds != seconds else None for seconds, name in zip(durations, profiles, strict=True)
-        ]
+        durations, self.by_profile = self.jobs.numbers["duration"], self.jobs.labels["profile"]
+        if durations is not None and self.by_profile.count(None) < self.n:
+            pairs = zip(durations, self.by_profile, strict=True)
+            self.by_profile = [name if seconds != seconds else None for seconds, name in pairs]
         self._read_scalings(self.document.get("scalings") or {})
         self.digest = digest_of(self.nodes, self.jobs)
         if self.epoch != 0:
-            due = [x for x in self.jobs.numbers["due"] if x == x]
-            legal = self.epoch == epoch_of(self.jobs.numbers["arrival"], due)
+            due = [x for x in self.jobs.numbers["due"] or () if x == x]
+            legal = self.epoch == epoch_of(self.jobs.stated("arrival"), due)
             need(legal, "its times count from another moment", INSTANCE)
-        need(len(set(self.ids)) == self.n, "jobs of the same name", UNJUDGED)
+        need(self.vouched or len(set(self.ids)) == self.n, "jobs of the same name", UNJUDGED)
         self.few(len(self.nodes) * self.n, MOST_STEPS, "jobs times groups of nodes")
 
     def _read_scalings(self, given: Data) -> None:
         # the memory of jobs at scaling profiles that state none
         spent = [0]
         self.scalings = {name: ScalingProfile(profile, spent, self.few) for name, profile in given.items()}
-        self.scaled = [None] * self.n if not given else [self.scalings.get(name) for name in self.by_profile]
-        memory, known = self.jobs.numbers["gpu_memory"], dict[Any, float]()
+        self.scaled: list[ScalingProfile | None] = [None] * self.n
+        if not given:
+            return
+        self.scaled = [self.scalings.get(name) for name in self.by_profile]
+        memory, known = list(self.jobs.numbers["gpu_memory"] or [math.nan] * self.n), dict[Any, float]()
         batches, allowed = self.jobs.labels["batch_size"], self.jobs.labels["gpu_types"]
         for j, scaling in enumerate(self.scaled):
             if scaling is None:
@@ -116,6 +142,8 @@ class StatedCase:
                 ]
                 known[key] = scaling.usual_memory(batch, self.gpus[j], rooms)
             memory[j] = known[key]
+        if known:  # it decides feasibility, so that it is in the digest
+            self.jobs.numbers["gpu_memory"] = memory
 
     def _read_types(self) -> None:
         # GPUs by type, the groups of nodes that suit every job, and its amount of work
@@ -124,16 +152,21 @@ class StatedCase:
             name = self.types.setdefault(node["gpu"].casefold(), node["gpu"])
             self.count[name] = self.count.get(name, 0) + node["gpus"] * node["count"]
             self.largest[name] = max(self.largest.get(name, 0), node["gpus"])
-        self.memory = [0.0 if x != x else x for x in self.jobs.numbers["gpu_memory"]]
-        allowed = [None if names is None else tuple(names) for names in self.jobs.labels["gpu_types"]]
-        keys, known = list(zip(allowed, self.memory, strict=True)), dict[Any, list[int]]()
-        for names, memory in dict.fromkeys(keys):
-            known[names, memory] = self._groups_for(names, memory)
-        self.suits = [known[key] for key in keys]
-        self.used = sorted({name for name in self.by_profile if name is not None})
-        counts = zip(self.by_profile, self.jobs.numbers["duration"], self.jobs.numbers["iterations"], strict=True)
-        self.amount = [seconds if name is None else count for name, seconds, count in counts]
-        need(all(x == x for x in self.amount), "a job has neither a duration nor iterations of a profile", UNJUDGED)
+        none, memory, allowed = [math.nan] * self.n, self.jobs.numbers["gpu_memory"], self.jobs.labels["gpu_types"]
+        self.memory = [0.0] * self.n if memory is None else [0.0 if x != x else x for x in memory]
+        if allowed.count(None) < self.n:
+            allowed = [None if names is None else tuple(names) for names in allowed]
+        rows, first = numbered(allowed, self.memory)
+        known = [self._groups_for(allowed[j], self.memory[j]) for j in first]
+        self.suits = [known[row] for row in rows]
+        self.used = sorted(set(self.by_profile) - {None})
+        self.amount: Sequence[float] = self.jobs.numbers["duration"] or []
+        if self.used or not self.amount:
+            columns = (self.jobs.numbers[name] or none for name in ("duration", "iterations"))
+            rows = zip(self.by_profile, *columns, strict=True)
+            self.amount = [seconds if name is None else count for name, seconds, count in rows]
+        unknown = any(map(math.isnan, self.amount))
+        need(not unknown, "a job has neither a duration nor iterations of a profile", UNJUDGED)
 
     def _groups_for(self, names: tuple[str, ...] | None, memory: float) -> list[int]:
         # the node groups whose type and memory suit a job

@@ -10,7 +10,7 @@ import json
 import math
 import sys
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -32,14 +32,33 @@ FIELDS = {*NUMBERS, *LABELS, "id", "gpus", "user", "group"}
 class StatedJobs:
     """The jobs of an instance, a list a field.
 
-    ``ids`` are names, ``gpus`` widths of gangs. ``numbers`` has a list of floats for each of `NUMBERS`, NaN where a job
-    states none, in seconds, bytes and iterations. ``labels`` has a list for each of `LABELS`, None where a job states none.
+    ``ids`` are names, ``gpus`` widths of gangs. ``numbers`` has the floats of all jobs for each of `NUMBERS`, NaN where a
+    job states none, in seconds, bytes and iterations; None if no job states one. ``labels`` has a list for each of
+    `LABELS`, None where a job states none.
     """
 
     ids: list[Any]
     gpus: list[int]
-    numbers: dict[str, list[float]]
+    numbers: dict[str, Sequence[float] | None]
     labels: dict[str, list[Any]]
+
+    def stated(self, name: str) -> Sequence[float]:
+        """Return the numbers of a field that some job states.
+
+        Parameters
+        ----------
+        name
+            One of `NUMBERS`.
+
+        Raises
+        ------
+        Refused
+            No job states it.
+        """
+        column = self.numbers[name]
+        if column is None:
+            need(not self.ids, f"no job states its {name}", UNJUDGED)
+        return column or []
 
 
 def read_jobs(rows: list[Data], total: int, earliest: float) -> StatedJobs:
@@ -73,10 +92,10 @@ def read_jobs(rows: list[Data], total: int, earliest: float) -> StatedJobs:
     return StatedJobs(ids, gpus, numbers, {name: values(name) for name in LABELS})
 
 
-def _numbers(values: list[Any], name: str, least: float) -> list[float]:
+def _numbers(values: list[Any], name: str, least: float) -> list[float] | None:
     usual, types = USUAL.get(name, math.nan), set(map(type, values))
     if types <= {type(None)}:
-        return [usual] * len(values)
+        return [usual] * len(values) if name in USUAL else None
     stated = values if type(None) not in types else [x for x in values if x is not None]
     if not types <= {int, float, type(None)} or not all(least <= x <= LARGEST for x in stated):
         for x in stated:
@@ -121,20 +140,23 @@ def digest_of(nodes: list[Data], jobs: StatedJobs) -> Any:
     digest = hashlib.sha256(b"optsched-instance/1\n" + head.encode())
     for name in NUMBERS:
         column = jobs.numbers[name]
-        if name in ALWAYS or any(x == x for x in column):
-            digest.update(name.encode() + _little_endian("d", column))
-    digest.update(b"gpus" + _little_endian("q", jobs.gpus))
+        if column is not None or name in ALWAYS:
+            digest.update(name.encode())
+            digest.update(_little_endian("d", array("d", [math.nan]) * len(jobs.ids) if column is None else column))
+    digest.update(b"gpus")
+    digest.update(_little_endian("q", jobs.gpus))
     for name in ("profile", "gpu_types"):
         labels = jobs.labels[name]
-        digest.update(json.dumps(labels).encode() if any(label is not None for label in labels) else b"")
+        digest.update(json.dumps(labels).encode() if labels.count(None) < len(labels) else b"")
     return digest
 
 
-def _little_endian(code: str, values: list[Any]) -> bytes:
-    words = array(code, values)
+def _little_endian(code: str, values: Sequence[Any]) -> array[Any]:
+    words = values if isinstance(values, array) else array(code, values)
     if sys.byteorder == "big":
+        words = words[:]
         words.byteswap()
-    return words.tobytes()
+    return words
 
 
 def read_link(given: Data) -> Data:

@@ -83,8 +83,8 @@ class TaskNeeds:
         self.length, self.gang_seconds, self.rounds = list[float](), list[float](), list[TaskRound]()
         self.of = {"gpus": Resource(), "links": Resource()}
         rows = dict[Any, _TaskRow]()
-        releases, unit = integers([*case.jobs.numbers["arrival"], float(case.epoch)])
-        columns = zip(profiles, case.gpus, case.suits, releases, case.jobs.numbers["iterations"], strict=False)
+        releases, unit = integers([*case.jobs.stated("arrival"), float(case.epoch)])
+        columns = zip(profiles, case.gpus, case.suits, releases, case.jobs.stated("iterations"), strict=False)
         for name, gang, suits, release, count in columns:
             key = name, gang, id(suits)
             row = rows.get(key)

@@ -277,10 +277,10 @@ def test_what_this_program_finds_may_be_larger_than_what_strangers_send(monkeypa
         instance, "total_completion_time", "gang", Prices("any", Fraction(0), Fraction(1), 1, (row,))
     )
     monkeypatch.setattr(Case, "most_steps", 1)
-    proof._case.cache_clear()
+    proof._last.clear()
     found.verify(instance)
     monkeypatch.setattr(proof, "MOST_STEPS", 1)
-    proof._case.cache_clear()
+    proof._last.clear()
     with pytest.raises(CertificateError, match="more than 1 steps"):
         found.verify(instance)
-    proof._case.cache_clear()
+    proof._last.clear()
