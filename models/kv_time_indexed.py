@@ -9,10 +9,10 @@ holds s_i + (t - k) cells in round t of these.
     s.t. sum_k start[i, k] = 1                                            every request i        (1)  once
          sum_i sum_{t - o_i <= k < t} (s_i + t - k) start[i, k] <= M      every round t          (2)  capacity
 
-Optimum: exact for ``kv-cache`` in rounds of length 1: the best schedule without restarts, which only cost time. Latest starts
-l_i: an optimal schedule has no idle round after the last arrival, so it ends by max a + sum o. The linear relaxation is weak
-(some 65 % of the optimum at 50 requests), since fractions of staggered requests fill the cache. Its dual prices prove the
-bound ``kv-prices``; it is max sum_i mu_i - M sum_t pi_t, mu_i <= cost(i, k) + sum_j (s_i + j) pi_{k+j}.
+Optimum: exact for ``kv-cache`` in rounds of length 1: the best schedule without restarts, which only cost time. Latest
+starts l_i: an optimal schedule has no idle round after the last arrival, so it ends by max a + sum o. The linear relaxation is
+weak (some 65 % of the optimum at 50 requests), since fractions of staggered requests fill the cache. Its dual is
+max sum_i mu_i - M sum_t pi_t, mu_i <= cost(i, k) + sum_j (s_i + j) pi_{k+j}.
 Size, H = latest completion: columns about n H, rows n + H, nonzeros about sum_i H (o_i + 1).
 Reference: Jaillet, Jiang, Mellou, Molinaro, Podimata and Zhou, arXiv 2502.07115 (2025), eq. 1-4.
 """
@@ -126,7 +126,7 @@ def build(
     model.once = pyo.Constraint(jobs, expr={j: LinearExpression(columns.of_job(start, j)) == 1 for j in jobs})
     # (2), indexed by the boundary at which the round begins; a round in which all peaks fit together needs no row
     held, rows = (requests.prompt[columns.block] + 1 - columns.slot).tolist(), {}
-    for t in columns.crowded(requests.peak, requests.cells):
+    for t in columns.crowded(requests.prompt + requests.output, requests.cells):
         running = columns.in_process(range(len(start)), t)
         cells = [held[column] + t for column in running]
         body = LinearExpression(linear_coefs=cells, linear_vars=[start[column] for column in running])

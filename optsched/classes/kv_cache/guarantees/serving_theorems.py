@@ -15,8 +15,8 @@ continue with t = r until r >= t_k: the stretches are disjoint, so (M - p) t_k /
 
     C_k  <=  (rho / M) sum_{i<k} v_i + o_k                                                              (the audit).
 
-By the bound ``kv-mean-busy-time``, OPT >= sum_k w_k ((1 / M) (sum_{i<k} v_i + v_k / 2) + o_k - mu_k), where mu_k, the mean
-moment of its cells, is at most (4 o_k - 1) / 6 (at most, for s = 0), so that o_k - mu_k > o_k / 3. Hence sum w_k C_k <= rho OPT +
+By the bound ``kv-mean-busy-time``, OPT >= sum_k w_k ((1 / M) (sum_{i<k} v_i + v_k / 2) + o_k - mu_k). The mean moment mu_k
+of its cells is largest for s = 0, where it is (4 o_k - 1) / 6, so that o_k - mu_k > o_k / 3. Hence sum w_k C_k <= rho OPT +
 (1 - rho / 3) sum w_k o_k, and sum w_k o_k <= OPT. []
 
 The published constant for mc-sf with equal prompts and p <= M / 2 is 9,216 (Jaillet et al., Theorem 4.3), for predictions
@@ -48,6 +48,12 @@ from optsched.simulation.run import Run
 PUBLISHED = Fraction(9216)
 EARLIER, EACH = 1536, 24  # constants of the upper bound of its proof
 
+
+def _peak(instance: Instance) -> int:
+    requests = requests_of(instance)
+    return int((requests.prompt + requests.output).max())
+
+
 _known = all_of(
     all_at_once,
     instance_is(lambda instance: not requests_of(instance).affine, "rounds are not of length 1"),
@@ -55,18 +61,16 @@ _known = all_of(
     policy_is(lambda policy: not policy.skip, "it passes over requests that do not fit"),
 )
 _equal_prompts = instance_is(lambda instance: np.ptp(requests_of(instance).prompt) == 0, "prompts differ")
-_room = instance_is(
-    lambda instance: requests_of(instance).peak.max() < requests_of(instance).cells, "a peak fills the cache"
-)
+_room = instance_is(lambda instance: _peak(instance) < requests_of(instance).cells, "a peak fills the cache")
 _half = instance_is(
-    lambda instance: 2 * requests_of(instance).peak.max() <= requests_of(instance).cells,
+    lambda instance: 2 * _peak(instance) <= requests_of(instance).cells,
     "a peak is above half the cache",
 )
 
 
 def _stretch(run: Run) -> Fraction:
     requests = requests_of(run.instance)
-    return Fraction(2 * requests.cells, requests.cells - int(requests.peak.max()))
+    return Fraction(2 * requests.cells, requests.cells - _peak(run.instance))
 
 
 def _ratio(policy: Any, run: Run) -> Fraction:
@@ -90,8 +94,8 @@ _PROOF = (
 )
 LEAST_VOLUME = guarantee(
     id="least-volume",
-    statement="requests at 0, peaks at most p < M | sum w C: least-volume <= max(rho, 1 + 2 rho / 3) OPT, rho = 2 M / (M - p); "
-    "4 OPT for p = M / 2",
+    statement="requests at 0, peaks at most p < M | sum w C: least-volume <= max(rho, 1 + 2 rho / 3) OPT, "
+    "rho = 2 M / (M - p); 4 OPT for p = M / 2",
     notation="one cache of M cells, p_j <= p | sum w_j C_j",
     knowledge="clairvoyant",
     source="optsched",
@@ -161,7 +165,10 @@ PAPER = guarantee(
     knowledge="clairvoyant",
     source="Jaillet, Jiang, Mellou, Molinaro, Podimata and Zhou 2025, Theorem 4.3",
     status="recollected",
-    proof="mc-sf <= (1536 / M) S + 24 D and OPT >= S / (6 M) + D / 6, S = sum_o n_o sum_{o' <= o} n_{o'} vol_{o'}, D = sum_o n_o o.",
+    proof=(
+        "mc-sf <= (1536 / M) S + 24 D and OPT >= S / (6 M) + D / 6, S = sum_o n_o sum_{o' <= o} n_{o'} vol_{o'}, "
+        "D = sum_o n_o o."
+    ),
     objective="total_flow_time",
     policies=("mc-sf",),
     assumptions=all_of(_known, _equal_prompts, _half),

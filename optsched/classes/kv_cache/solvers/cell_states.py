@@ -1,9 +1,9 @@
 """States of the cache seen backwards in time, and the steps between them.
 
-**Idea.** Read a schedule backwards. A request appears in its last round with its peak p = s + o cells, holds one cell less in
-every earlier round, and vanishes when it would hold s. So the future of a state depends on the cells (and prompts) of the
-running requests alone, and not on which requests they are: with equal prompts a state is a partition of at most M cells into
-parts of at least s + 1. M = 50 and s = 1 have 204,226 of them, M = 40 and s = 3 some thousands. Usage falls backwards until
+**Idea.** Read a schedule backwards. A request appears in its last round with its peak p = s + o cells, holds one cell less
+in every earlier round, and vanishes when it would hold s. So what can follow a state depends on the cells (and prompts) of
+the running requests alone, and not on which requests they are. With equal prompts a state is a partition of at most M cells
+into parts of at least s + 1. M = 50 and s = 1 have 204,226 of them, M = 40 and s = 3 some thousands. Usage falls backwards until
 the next request appears, so the limit M is checked only then.
 
 **Complexity** O(states x types), compiled. Derived here.
@@ -26,8 +26,8 @@ HASH = (1 << 62) - 1
 class Types(NamedTuple):
     """Requests that are alike, by peak, then by output.
 
-    ``least`` i64[Q] is the first round in which a request can end, ``peak``, ``output`` and ``weight`` i64[Q]; ``count`` i64[Q]
-    is their number, ``of`` i64[n] the type of every request.
+    ``least`` i64[Q] is the first round in which a request can end, ``peak``, ``output`` and ``weight`` i64[Q] are as of
+    requests, ``count`` i64[Q] is their number, ``of`` i64[n] the type of every request.
     """
 
     least: Ints
@@ -66,8 +66,8 @@ class Types(NamedTuple):
 class CellStates(NamedTuple):
     """States by usage; the first is empty.
 
-    ``added`` i32[S, Q] is the state after a request of a type appears, -1 if it does not fit; ``before`` i32[S] is the state in
-    the round before.
+    ``added`` i32[S, Q] is the state after a request of a type appears, -1 if it does not fit; ``before`` i32[S] is the state
+    in the round before.
     """
 
     added: Ints

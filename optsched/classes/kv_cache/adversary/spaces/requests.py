@@ -41,7 +41,7 @@ class RequestSpace(SearchSpace):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_legal(self.gpus == 1, "gpus", self.gpus, "1: there is one worker")
-        check_legal(0 <= self.prompts, "prompts", self.prompts, "an integer >= 0")
+        check_legal(self.prompts >= 0, "prompts", self.prompts, "an integer >= 0")
         most = self.cells - self.prompts
         check_legal(self.longest <= most, "longest", self.longest, f"at most {most}, so that the largest peak fits")
 

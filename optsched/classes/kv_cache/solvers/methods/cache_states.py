@@ -21,13 +21,14 @@ from optsched.solvers.solve_state import SolveState
 
 NAME = "cache-states"
 MOST = 255  # requests
-NARROW, WIDE = 2_000, 1_000_000  # partial schedules of a layer: for a schedule, and for a proof
+NARROW, WIDE = 500, 1_000_000  # partial schedules of a layer: for a schedule, and for a proof
 FEW, FAR, ALL = (
     12,
     30,
     160,
 )  # steps of the ascents: of a small search, and of a large one, by subgradients and cutting planes
 SMALL = 40_000  # nodes of a search that needs few prices
+AGAIN = 20_000  # partial schedules of a layer where there is no room for a proof
 GAP = 5e-4  # relative to the bound: the first limit of a large search; it doubles
 LARGEST = 1 << 26  # cost of a schedule: costs in units of .01 fit 32 bits
 
@@ -116,7 +117,7 @@ class Search:
                     break
                 width, near = WIDE, 1.0
             elif not complete:
-                width = NARROW  # no room for a proof: find a schedule
+                width = AGAIN  # no room for a proof: find a schedule
             near *= 2
         size = Size(int(np.count_nonzero(states.added >= 0)) + states.before.size, states.before.size)
         note = "" if state.closed else "the time or the room for partial schedules came to an end"
