@@ -338,7 +338,7 @@ class _Proof:
         pairs = PairPaths(self.jobs, alive, self.ends, self.deadline)
         if self.ascend(pairs, u, iterations, FAR if iterations > CHILD else 1.0):
             return True
-        self.search(SEARCH * u.size // 10)
+        self.search(SEARCH * u.size // (10 if self.machine.idle else 50))
         self.deadline.check()
         cutoff = self.upper - 1 - float(u.sum())
         graph = graph_of_pairs(self.jobs, u, alive, self.ends, pairs.best, pairs.rest, cutoff, EDGES)

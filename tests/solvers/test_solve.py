@@ -140,7 +140,7 @@ SHARES = [0.2, 0.4, 0.6, 0.8, 1.0]
 
 @pytest.mark.parametrize(
     "jobs",
-    [pytest.param(40, marks=pytest.mark.release), *(pytest.param(n, marks=pytest.mark.study) for n in (100, 150))],
+    [pytest.param(20, marks=pytest.mark.release), *(pytest.param(n, marks=pytest.mark.study) for n in (100, 150))],
 )
 @pytest.mark.parametrize("spread", SHARES)
 @pytest.mark.parametrize("tightness", SHARES)
