@@ -8,7 +8,7 @@ import numpy as np
 
 from optsched.classes.kv_cache.problem.request_schedule import request_schedule
 from optsched.classes.kv_cache.problem.requests import Requests, requests_of
-from optsched.classes.kv_cache.solvers.cell_prices import Ascent
+from optsched.classes.kv_cache.solvers.cell_prices import PriceAscent
 from optsched.classes.kv_cache.solvers.cell_search import BEYOND, search
 from optsched.classes.kv_cache.solvers.cell_states import Types, cell_states
 from optsched.compiled import njit
@@ -54,7 +54,7 @@ def _weights(state: SolveState, requests: Requests) -> Ints:
     return requests.weight if "weighted" in state.goal.name else np.ones(requests.n)
 
 
-class Search:
+class RequestSearch:
     """One search: costs are sums of w C, ``shift`` more than the objective."""
 
     def __init__(self, state: SolveState) -> None:
@@ -99,7 +99,7 @@ class Search:
         if states is None:
             return MethodReport("cache states", note="the cache has too many states", unproved=True)
         price = self.first_prices(types, min(ends, key=lambda end: int((end * self.weight).sum())))
-        ascent, deadline = Ascent.begin(states, types, price, value), state.deadline.share(0.5)
+        ascent, deadline = PriceAscent.begin(states, types, price, value), state.deadline.share(0.5)
         scale = ascent.scale
         ascent.climb(FEW, deadline)
         large = ascent.rest.size > SMALL
@@ -123,7 +123,7 @@ class Search:
         note = "" if state.closed else "the time or the room for partial schedules came to an end"
         return MethodReport("cache states", size, self.partial, note=note)
 
-    def improve(self, ascent: Ascent, limit: int, width: int, value: int) -> bool:
+    def improve(self, ascent: PriceAscent, limit: int, width: int, value: int) -> bool:
         """Search for a better schedule, raise the bound, and return whether no partial schedule was left out.
 
         Parameters
@@ -199,7 +199,7 @@ def _list_starts(order, arrival, prompt, output, cells, profile):  # type: ignor
 add_method(
     NAME,
     _applies,
-    lambda state: Search(state).run(),
+    lambda state: RequestSearch(state).run(),
     "kv-cache",
     "requests: partial schedules over states of the cache",
 )
