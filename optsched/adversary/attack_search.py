@@ -430,7 +430,7 @@ def _points(instance: Instance) -> Floats:
     """Arrival, time alone, gang and weight of every job, each as a part of the largest; arrivals in the unit of times."""
     alone = (
         instance.message + instance.forward + instance.backward
-        if instance.at_task_level
+        if instance.jobs_at("tasks").size == instance.n
         else seconds_alone(instance)
     )
     longest = float(alone.max()) or 1.0

@@ -20,7 +20,7 @@ from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import objective_of
 from optsched.registry import near_matches
 from optsched.solvers.lp_bound import lp_bound
-from optsched.solvers.method import METHODS, PREFERRED, Method, MethodReport
+from optsched.solvers.method import METHODS, PREFERRED, Method, MethodReport, has_own_methods
 from optsched.solvers.methods.formulations import formulation_method
 from optsched.solvers.session import Progress
 from optsched.solvers.solution import Solution
@@ -183,9 +183,10 @@ def begin(
     instance = instance_of(instance)
     goal = objective_of(instance, objective)
     meant = usual_class(instance)
-    if not meant.whole and PREFERRED.of(meant.name) is PREFERRED.of(EXCLUSIVE):  # no method is for its class
+    solved = meant.only and has_own_methods(meant.name)
+    if not solved:  # no method is for its class
         require_whole_jobs(instance, "solve")
-    usual = EXCLUSIVE if meant.whole else meant.name
+    usual = meant.name if solved else EXCLUSIVE
     seconds_alone(instance)
     if goal.gain:
         for option, asked in (("model", model), ("horizon", horizon)):

@@ -34,7 +34,7 @@ NEAR = 0.3  # gain that is possible within the box, below which an ascent ends
 
 
 @dataclass
-class Ascent:
+class PriceAscent:
     """Prices of one search. ``rest`` i32[T + 1, S] is the least cost from every node on, `FAR` if there is no way."""
 
     states: CellStates
@@ -45,7 +45,7 @@ class Ascent:
     bound: int = 0  # in units of 1 / scale
 
     @classmethod
-    def begin(cls, states: CellStates, types: Types, price: Floats, value: int) -> Ascent:
+    def begin(cls, states: CellStates, types: Types, price: Floats, value: int) -> PriceAscent:
         """Return an ascent from given prices.
 
         Parameters

@@ -2,7 +2,8 @@
 
 **Partial schedules** (t, state of the cache, requests that are left): layer t has those for which the rounds above t are
 decided. The next step lets requests end in round t, or goes to the round before. Starts are free: no list order is assumed.
-**Bound**: the priced cost so far, and the least cost from the node on (`Ascent.rest`). Those above the limit are left out.
+**Bound**: the priced cost so far, and the least cost from the node on (`PriceAscent.rest`). What is above the limit is left
+out.
 **Dominance**: let A and B be in the same layer and state, A with no more cost sum w C so far. B is left out if different
 requests of B's stand for all requests that A has left, each with no less peak, output, earliest end and weight. *Proof.*
 Take the best completion of B. End every request of A where the one that stands for it ends: in every round it holds no more
@@ -22,7 +23,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optsched.classes.kv_cache.solvers.cell_prices import FAR, Ascent
+from optsched.classes.kv_cache.solvers.cell_prices import FAR, PriceAscent
 from optsched.compiled import njit
 from optsched.deadline import Deadline
 from optsched.problem.arrays import Ints
@@ -33,7 +34,7 @@ BEYOND = 1 << 60
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundEnds:
     """Result of a search.
 
     ``end`` i64[n] has the completions of the best schedule within the limit, or is None. ``least`` is what no other
@@ -99,7 +100,7 @@ class Trail:
             )
 
 
-def search(ascent: Ascent, limit: int, width: int, deadline: Deadline) -> Found:
+def search(ascent: PriceAscent, limit: int, width: int, deadline: Deadline) -> FoundEnds:
     """Return the best schedule within a limit.
 
     Parameters
@@ -136,7 +137,7 @@ def search(ascent: Ascent, limit: int, width: int, deadline: Deadline) -> Found:
         tree = trail.parent, trail.kind, trail.round
         if deadline.passed:
             bounds = now.priced[:count] + ascent.rest[t, now.state[:count]]
-            return Found(None, min(least, int(bounds.min(initial=BEYOND)) + base), False, kept)
+            return FoundEnds(None, min(least, int(bounds.min(initial=BEYOND)) + base), False, kept)
         total, dropped, trail.count = _end_in_round(
             now, count, t, ascent.rest[t], given, ascent.scale, limit - base, tree, trail.count
         )
@@ -156,9 +157,9 @@ def search(ascent: Ascent, limit: int, width: int, deadline: Deadline) -> Found:
         kept += count
     done = np.flatnonzero(~now.left[:count].any(axis=1) & (now.state[:count] == 0))
     if not done.size:
-        return Found(None, least, True, kept)
+        return FoundEnds(None, least, True, kept)
     best = done[np.argmin(now.cost[done])]
-    return Found(_ends(trail, int(now.trail[best]), types.of), least, True, kept)
+    return FoundEnds(_ends(trail, int(now.trail[best]), types.of), least, True, kept)
 
 
 def _ends(trail: Trail, at: int, of: Ints) -> Ints:

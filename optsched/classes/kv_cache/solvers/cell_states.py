@@ -3,8 +3,8 @@
 **Idea.** Read a schedule backwards. A request appears in its last round with its peak p = s + o cells, holds one cell less
 in every earlier round, and vanishes when it would hold s. So what can follow a state depends on the cells (and prompts) of
 the running requests alone, and not on which requests they are. With equal prompts a state is a partition of at most M cells
-into parts of at least s + 1. M = 50 and s = 1 have 204,226 of them, M = 40 and s = 3 some thousands. Usage falls backwards until
-the next request appears, so the limit M is checked only then.
+into parts of at least s + 1. M = 50 and s = 1 have 204,226 of them, M = 40 and s = 3 some thousands. Usage falls backwards
+until the next request appears, so the limit M is checked only then.
 
 **Complexity** O(states x types), compiled. Derived here.
 """

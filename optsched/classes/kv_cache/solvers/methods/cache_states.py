@@ -8,7 +8,7 @@ import numpy as np
 
 from optsched.classes.kv_cache.problem.request_schedule import request_schedule
 from optsched.classes.kv_cache.problem.requests import Requests, requests_of
-from optsched.classes.kv_cache.solvers.cell_prices import Ascent
+from optsched.classes.kv_cache.solvers.cell_prices import PriceAscent
 from optsched.classes.kv_cache.solvers.cell_search import BEYOND, search
 from optsched.classes.kv_cache.solvers.cell_states import Types, cell_states
 from optsched.compiled import njit
@@ -21,14 +21,13 @@ from optsched.solvers.solve_state import SolveState
 
 NAME = "cache-states"
 MOST = 255  # requests
-NARROW, WIDE = 500, 1_000_000  # partial schedules of a layer: for a schedule, and for a proof
+NARROW, SHALLOW, WIDE = 500, 20_000, 1_000_000  # partial schedules of a layer: small and large searches, proofs
 FEW, FAR, ALL = (
     12,
     30,
     160,
 )  # steps of the ascents: of a small search, and of a large one, by subgradients and cutting planes
 SMALL = 40_000  # nodes of a search that needs few prices
-AGAIN = 20_000  # partial schedules of a layer where there is no room for a proof
 GAP = 5e-4  # relative to the bound: the first limit of a large search; it doubles
 LARGEST = 1 << 26  # cost of a schedule: costs in units of .01 fit 32 bits
 
@@ -54,7 +53,7 @@ def _weights(state: SolveState, requests: Requests) -> Ints:
     return requests.weight if "weighted" in state.goal.name else np.ones(requests.n)
 
 
-class Search:
+class RequestSearch:
     """One search: costs are sums of w C, ``shift`` more than the objective."""
 
     def __init__(self, state: SolveState) -> None:
@@ -99,7 +98,7 @@ class Search:
         if states is None:
             return MethodReport("cache states", note="the cache has too many states", unproved=True)
         price = self.first_prices(types, min(ends, key=lambda end: int((end * self.weight).sum())))
-        ascent, deadline = Ascent.begin(states, types, price, value), state.deadline.share(0.5)
+        ascent, deadline = PriceAscent.begin(states, types, price, value), state.deadline.share(0.5)
         scale = ascent.scale
         ascent.climb(FEW, deadline)
         large = ascent.rest.size > SMALL
@@ -107,23 +106,25 @@ class Search:
             ascent.climb(FAR, deadline)
             ascent.refine(ALL, value, deadline)
             self.raise_bound(ascent.bound, scale)
-        width, near = (WIDE, GAP) if large else (NARROW, 1.0)
+        widths, near, first = ((SHALLOW, WIDE), GAP, value) if large else ((NARROW, WIDE), 1.0, value)
         while not state.closed and not state.late:
             limit = value - 1 if near >= 1 else min(int(ascent.bound * (1 + near)) // scale, value - 1)
-            before, complete = value, self.improve(ascent, limit, width, value)
-            value = int(there(state.value)) + self.shift
-            if not complete and (value < before or limit >= before - 1):
-                if width == WIDE or large:
+            for width in widths:
+                complete = self.improve(ascent, limit, width, value)
+                value = int(there(state.value)) + self.shift
+                limit = min(limit, value - 1)
+                if complete or state.closed or state.late:
                     break
-                width, near = WIDE, 1.0
-            elif not complete:
-                width = AGAIN  # no room for a proof: find a schedule
+            if not complete:
+                if value < first or near >= 1:
+                    break
+                widths = (SHALLOW,)  # no room for a proof: find a schedule
             near *= 2
         size = Size(int(np.count_nonzero(states.added >= 0)) + states.before.size, states.before.size)
         note = "" if state.closed else "the time or the room for partial schedules came to an end"
         return MethodReport("cache states", size, self.partial, note=note)
 
-    def improve(self, ascent: Ascent, limit: int, width: int, value: int) -> bool:
+    def improve(self, ascent: PriceAscent, limit: int, width: int, value: int) -> bool:
         """Search for a better schedule, raise the bound, and return whether no partial schedule was left out.
 
         Parameters
@@ -199,7 +200,7 @@ def _list_starts(order, arrival, prompt, output, cells, profile):  # type: ignor
 add_method(
     NAME,
     _applies,
-    lambda state: Search(state).run(),
+    lambda state: RequestSearch(state).run(),
     "kv-cache",
     "requests: partial schedules over states of the cache",
 )

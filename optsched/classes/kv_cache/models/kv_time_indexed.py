@@ -10,8 +10,8 @@ holds s_i + (t - k) cells in round t of these.
          sum_i sum_{t - o_i <= k < t} (s_i + t - k) start[i, k] <= M      every round t          (2)  capacity
 
 Optimum: exact for ``kv-cache`` in rounds of length 1: the best schedule without restarts, which only cost time. Latest
-starts l_i: an optimal schedule has no idle round after the last arrival, so it ends by max a + sum o. The linear relaxation is
-weak (some 65 % of the optimum at 50 requests), since fractions of staggered requests fill the cache. Its dual is
+starts l_i: an optimal schedule has no idle round after the last arrival, so it ends by max a + sum o. The linear relaxation
+is weak (some 65 % of the optimum at 50 requests), since fractions of staggered requests fill the cache. Its dual is
 max sum_i mu_i - M sum_t pi_t, mu_i <= cost(i, k) + sum_j (s_i + j) pi_{k+j}.
 Size, H = latest completion: columns about n H, rows n + H, nonzeros about sum_i H (o_i + 1).
 Reference: Jaillet, Jiang, Mellou, Molinaro, Podimata and Zhou, arXiv 2502.07115 (2025), eq. 1-4.

@@ -9,7 +9,7 @@ from functools import cached_property
 from optsched.adversary.space import LEAST, SECONDS, SPACES, Candidate, Quantity, Reached, SearchSpace
 from optsched.check.certain_times import certain_value
 from optsched.classes.kv_cache.problem.requests import request_instance
-from optsched.classes.kv_cache.solvers.methods.cache_states import NAME, Search
+from optsched.classes.kv_cache.solvers.methods.cache_states import NAME, RequestSearch
 from optsched.deadline import NEVER, Deadline
 from optsched.errors import check_legal
 from optsched.guarantees.optimum import proved_here, stating
@@ -100,7 +100,7 @@ class RequestSpace(SearchSpace):
             Not used: a request that is thrown out starts again, which is never better.
         """
         state = SolveState(instance.relative, get_objective(objective), schedule_class="kv-cache")
-        Search(state).run()
+        RequestSearch(state).run()
         return float(state.value or 0)
 
     def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
