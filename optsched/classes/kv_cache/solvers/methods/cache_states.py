@@ -165,7 +165,7 @@ class RequestSearch:
         busy = float(end.max()) / float(requests.volume.sum())
         behind = np.array([float(self.weight[end >= c].sum()) for c in end.tolist()])
         price = self.weight * end + behind * requests.volume * busy
-        return np.bincount(types.of, price) / types.count
+        return np.bincount(types.of, price) / types.number
 
     def in_order(self, key: Ints) -> Ints:
         """Return completions of a list schedule: every request at the earliest boundary at which it fits for good.
