@@ -69,7 +69,7 @@ class PriceAscent:
     @property
     def base(self) -> int:
         """Sum of the prices of all requests, in units of 1 / scale."""
-        return int((self.charged * self.types.count).sum())
+        return int((self.charged * self.types.number).sum())
 
     def last(self, slack: int) -> int:
         """Return the last round in which a request of a schedule can end.
@@ -100,7 +100,7 @@ class PriceAscent:
         """Return the bound of the prices, and how many requests of every type a cheapest schedule lacks."""
         bound, used = self.evaluate(), np.zeros(self.price.size, np.int64)
         _trace(self.rest, *self.states, self.types.least, self.types.weight, self.charged, self.scale, used)
-        return bound, self.types.count - used
+        return bound, self.types.number - used
 
     def climb(self, steps: int, deadline: Deadline) -> None:
         """Raise the bound by subgradients, from far away.

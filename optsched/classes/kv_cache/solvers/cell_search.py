@@ -19,7 +19,7 @@ in that order. So the search assumes no order.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -50,10 +50,10 @@ class FoundEnds:
 class Layer(NamedTuple):
     """Partial schedules as columns: state, priced cost, cost, node of the trail, words of requests left."""
 
-    state: Ints
+    state: Any
     priced: Ints
     cost: Ints
-    trail: Ints
+    trail: Any
     left: Ints
 
     @classmethod
@@ -115,7 +115,7 @@ def search(ascent: PriceAscent, limit: int, width: int, deadline: Deadline) -> F
         Time at which to stop.
     """
     types, base, top = ascent.types, ascent.base, ascent.rest.shape[0] - 1
-    bits = np.array([int(count).bit_length() for count in types.count.tolist()])
+    bits = np.array([int(count).bit_length() for count in types.number.tolist()])
     word, shift, at, used = np.zeros(bits.size, np.int64), np.zeros(bits.size, np.int64), 0, 0
     for q, size in enumerate(bits.tolist()):
         if used + size > WORD:
@@ -125,7 +125,7 @@ def search(ascent: PriceAscent, limit: int, width: int, deadline: Deadline) -> F
     given = *ascent.states, types.least, types.weight, ascent.charged, types.ordered, packing
     room = 4 * width + 64
     now, then = Layer.empty(room, at + 1), Layer.empty(room, at + 1)
-    np.add.at(now.left[0], word, types.count << shift)
+    np.add.at(now.left[0], word, types.number << shift)
     table, heads, links = (
         np.full(1 << (2 * room).bit_length(), -1, np.int32),
         np.full_like(ascent.states.before, -1),

@@ -11,7 +11,7 @@ until the next request appears, so the limit M is checked only then.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -27,14 +27,14 @@ class Types(NamedTuple):
     """Requests that are alike, by peak, then by output.
 
     ``least`` i64[Q] is the first round in which a request can end, ``peak``, ``output`` and ``weight`` i64[Q] are as of
-    requests, ``count`` i64[Q] is their number, ``of`` i64[n] the type of every request.
+    requests, ``number`` i64[Q] counts them, ``of`` i64[n] the type of every request.
     """
 
     least: Ints
     peak: Ints
     output: Ints
     weight: Ints
-    count: Ints
+    number: Ints
     of: Ints
 
     @classmethod
@@ -70,8 +70,8 @@ class CellStates(NamedTuple):
     in the round before.
     """
 
-    added: Ints
-    before: Ints
+    added: Any
+    before: Any
 
 
 def cell_states(cells: int, types: Types) -> CellStates | None:
@@ -85,7 +85,7 @@ def cell_states(cells: int, types: Types) -> CellStates | None:
         Types of requests.
     """
     prompts, kind = np.unique(types.peak - types.output, return_inverse=True)
-    longest = min(int(types.count.sum()), cells // (int(prompts.min()) + 1))
+    longest = min(int(types.number.sum()), cells // (int(prompts.min()) + 1))
     for room in ROOMS:
         if room * (longest + types.peak.size) > LARGEST:
             return None

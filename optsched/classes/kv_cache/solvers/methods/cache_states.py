@@ -13,7 +13,7 @@ from optsched.classes.kv_cache.solvers.cell_search import BEYOND, search
 from optsched.classes.kv_cache.solvers.cell_states import Types, cell_states
 from optsched.compiled import njit
 from optsched.models.formulation import WEIGHTED_COMPLETION
-from optsched.problem.arrays import Ints
+from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.linear_program import Size
 from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.outcome import there
@@ -49,7 +49,7 @@ def _applies(state: SolveState) -> str | None:
     return "times and weights are too large" if float(weight.sum()) * last > LARGEST else None
 
 
-def _weights(state: SolveState, requests: Requests) -> Ints:
+def _weights(state: SolveState, requests: Requests) -> Floats:
     return requests.weight if "weighted" in state.goal.name else np.ones(requests.n)
 
 
@@ -106,6 +106,7 @@ class RequestSearch:
             ascent.climb(FAR, deadline)
             ascent.refine(ALL, value, deadline)
             self.raise_bound(ascent.bound, scale)
+        widths: tuple[int, ...]
         widths, near, first = ((SHALLOW, WIDE), GAP, value) if large else ((NARROW, WIDE), 1.0, value)
         while not state.closed and not state.late:
             limit = value - 1 if near >= 1 else min(int(ascent.bound * (1 + near)) // scale, value - 1)
@@ -165,7 +166,7 @@ class RequestSearch:
         busy = float(end.max()) / float(requests.volume.sum())
         behind = np.array([float(self.weight[end >= c].sum()) for c in end.tolist()])
         price = self.weight * end + behind * requests.volume * busy
-        return np.bincount(types.of, price) / types.count
+        return np.bincount(types.of, price) / types.number
 
     def in_order(self, key: Ints) -> Ints:
         """Return completions of a list schedule: every request at the earliest boundary at which it fits for good.
