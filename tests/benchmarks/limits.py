@@ -61,7 +61,9 @@ class Ended:
     left: list[str]
 
 
-def finish(arguments: list[str], folder: Path, interrupted: float | None, limit: float, longest: float = 120.0) -> Ended:
+def finish(
+    arguments: list[str], folder: Path, interrupted: float | None, limit: float, longest: float = 120.0
+) -> Ended:
     """Run ``optsched`` with these arguments, interrupt it after some seconds (None: not), and wait for its end."""
     begun = time.monotonic()
     process = subprocess.Popen(
@@ -112,13 +114,17 @@ def main(arguments: list[str] | None = None) -> None:
             subprocess.run([sys.executable, "-m", "optsched", *shlex.split(command)], cwd=folder, check=True)
         (folder / "grid.toml").write_text(GRID, encoding="utf-8")
         for command in COMMANDS:
-            if given.k not in command or any(f"{{{name}}}" in command and not log.exists() for name, log in logs.items()):
+            if given.k not in command or any(
+                f"{{{name}}}" in command and not log.exists() for name, log in logs.items()
+            ):
                 continue
             limits = [2.0, 5.0, 10.0][: given.times] if "{limit}" in command else [0.0] * given.times
             shown, legal = [], True
             for limit in limits:
                 moment = None if limit else draw.uniform(0.5, 15.0)
-                words = shlex.split(command.format(limit=limit, kth=f"swf:{logs['kth']}", philly=f"philly:{logs['philly']}"))
+                words = shlex.split(
+                    command.format(limit=limit, kth=f"swf:{logs['kth']}", philly=f"philly:{logs['philly']}")
+                )
                 ended = finish(words, folder, moment, limit)
                 shown.append(f"{ended.late:.1f} (at {moment or limit:.1f}, exit {ended.status})")
                 legal &= ended.late <= (SHARE * limit + 1 if limit else SOON) and not ended.left
