@@ -443,7 +443,8 @@ def njit(
     declared = () if signature is None else (signature,)
     # Only where its signature is declared may it be a value in compiled code. And numba would have a function inlined
     # everywhere because the first that called it is.
-    options = {"forceinline": False, "no_cfunc_wrapper": not declared, **options}
+    # And other threads run meanwhile: a call may take seconds, and one of them receives Ctrl-C and ends late work.
+    options = {"forceinline": False, "no_cfunc_wrapper": not declared, "nogil": True, **options}
 
     def decorate(function: Any) -> Any:
         if numba.config.DISABLE_JIT:

@@ -328,8 +328,7 @@ def _descend(order: Ints, value: float, budget: int, jobs: PooledJobs, costs: Co
     return value, work
 
 
-# nogil: a call may take seconds, and another thread must be able to receive Ctrl-C meanwhile
-@njit(interpreted=lambda order, budget, *_: budget <= INTERPRETED, nogil=True)
+@njit(interpreted=lambda order, budget, *_: budget <= INTERPRETED)
 def improve_order(order: Ints, budget: int, target: float, seed: int, jobs: PooledJobs, costs: Costs) -> float:
     """Improve ``order`` in place by iterated local search, and return its value.
 

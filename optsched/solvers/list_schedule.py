@@ -401,7 +401,7 @@ def _compare(free: Floats, begun: float, old: Floats, old_begun: float) -> tuple
     return not_earlier, not_later
 
 
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def anneal(
     order: Ints, best: Ints, value: float, jobs: PooledJobs, costs: Costs, steps: int, temperature: float, seed: Ints
 ) -> float:

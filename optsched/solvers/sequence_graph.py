@@ -102,7 +102,7 @@ def _triple(h: int, a: int, i: int, b: int, j: int, s: int, jobs: Jobs) -> bool:
     return True
 
 
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def _forward(
     jobs: Jobs, u: Floats, graph: Graph, best: Floats, before: Any, visits: Floats, starts: Ints
 ) -> float:  # fmt: skip
@@ -161,7 +161,7 @@ def _forward(
     return value
 
 
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def _backward(
     jobs: Jobs, u: Floats, graph: Graph, rest: Floats
 ) -> None:  # fmt: skip
@@ -204,7 +204,7 @@ def _backward(
                     break
 
 
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def _kept(best: Floats, rest: Floats, cutoff: float, graph: Graph) -> Any:
     """Return (job, start, first, head) with only the edges on paths of value <= cutoff, and their nodes."""
     nodes, edges = graph.job.size, 0
@@ -234,7 +234,7 @@ def _kept(best: Floats, rest: Floats, cutoff: float, graph: Graph) -> Any:
     return jobs, starts, firsts, heads
 
 
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def _counted(q: int, graph: Graph, before: Bools, earliest: Ints, latest: Ints) -> Any:
     """Return (job, start, first, head) of the paths that visit job q once, with separate nodes before and after its visit.
 

@@ -101,8 +101,7 @@ def nearest(rank: Ints, known: int, count: int, value: Floats) -> int:
     return int(found)
 
 
-# nogil: a call may take many seconds, and another thread must be able to receive Ctrl-C meanwhile
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints, begin: int, end: int) -> None:
     """Compute best[e, j], the cheapest path whose last arc is j and ends at e, and ``before``, its previous state e' n + i.
 
@@ -165,7 +164,7 @@ def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints, beg
                     before[s + jobs.length[j], j] = e * n + i
 
 
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def backward(jobs: Jobs, u: Floats, alive: Bools, ends: Bools, rest: Floats, begin: int, end: int) -> None:
     """Compute rest[e, i], the cheapest continuation after i ended at e, for ``begin`` <= e < ``end``.
 
@@ -262,7 +261,7 @@ def _grows(i: int, j: int, soonest: int, latest: int, jobs: Jobs) -> int:
     return int(t)
 
 
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
     """Fill ``jobs.before`` and narrow windows of starts until no new order is found.
 
@@ -354,7 +353,7 @@ def step(u: Floats, direction: Floats, visits: Floats, scale: Floats, length: fl
         u[k] = min(max(moved, -upper), upper)
 
 
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, best: Floats) -> None:
     """Compute best[t], the cheapest path from 0 to t without any sequencing rule.
 
@@ -444,7 +443,7 @@ class Ascent(NamedTuple):
         return cls(u.copy(), u.copy(), np.zeros(u.size), np.array([theta, -NOTHING, 0.0]))
 
 
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def simple_ascend(
     cost: Floats, ascent: Ascent, length: Ints, alive: Bools, idle: bool, apart: bool, upper: float, iterations: int
 ) -> float:

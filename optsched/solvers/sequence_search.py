@@ -92,8 +92,7 @@ def _descend(order: Ints, budget: int, jobs: Jobs, start: Ints, paid: Floats, be
     return work
 
 
-# nogil: a call may take seconds, and another thread must be able to receive Ctrl-C meanwhile
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def improve_sequence(order: Ints, budget: int, target: float, state: Ints, jobs: Jobs) -> float:
     """Search from ``order`` and return the value of the best sequence found.
 

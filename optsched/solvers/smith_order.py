@@ -244,7 +244,7 @@ def _split_pairs(length: Ints, weight: Ints, machine: Ints, stale: Bools, least:
     return total
 
 
-@njit(interpreted=False, nogil=True)
+@njit(interpreted=False)
 def improve(length: Ints, weight: Ints, machine: Ints, machines: int, kicks: int, target: int, seed: Ints) -> int:
     """Split pairs of machines again and exchange a few jobs at random, repeatedly; return the best cost.
 

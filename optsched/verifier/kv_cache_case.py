@@ -44,7 +44,7 @@ class KvCacheCase(Case):
         need(all(0 < x == o <= MOST for x, o in zip(self.amount, self.output, strict=True)), "no tokens", UNJUDGED)
         rows = list(zip(self.prompt, self.output, strict=True))
         need(all(s + o <= self.cells and s <= MOST for s, o in rows), "a peak is larger than the cache", UNJUDGED)
-        whole = self.affine or all(x == int(x) for x in self.jobs.numbers["arrival"])
+        whole = self.affine or all(x == int(x) for x in self.jobs.stated("arrival"))
         need(whole, "an arrival is no boundary between rounds", UNJUDGED)
         volume = [s * o + o * (o + 1) // 2 for s, o in rows]
         moment = [s * o * o + o * (o + 1) * (4 * o - 1) // 6 for s, o in rows]

@@ -20,10 +20,11 @@ import optsched as osd
 from optsched.check.referee import check_schedule
 from optsched.cli import interrupt
 from optsched.cli.interrupt import interruptible
+from optsched.compiled.function import FUNCTIONS
 from optsched.evaluation import suite_ratios as evaluate
 from optsched.io.traces.generate import generate
 from optsched.problem.schedule import Schedule
-from optsched.solvers import sequence_paths
+from optsched.registry import import_modules
 from optsched.solvers.generation import improve_order
 from optsched.solvers.sequence_search import improve_gapless, improve_sequence
 
@@ -233,8 +234,8 @@ def test_reproduce_stops_with_its_processes() -> None:
 
 
 def test_compiled_loops_of_many_seconds_let_other_threads_run() -> None:
-    searches = (improve_order, improve_sequence, improve_gapless)
-    for loop in (*searches, sequence_paths.simple_ascend, sequence_paths.cheapest_paths):
+    import_modules("optsched.bounds")
+    for loop in (improve_order, improve_sequence, improve_gapless, *FUNCTIONS):
         assert loop.dispatcher().targetoptions["nogil"], loop
 
 

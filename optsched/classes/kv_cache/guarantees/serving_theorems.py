@@ -96,7 +96,7 @@ LEAST_VOLUME = guarantee(
     id="least-volume",
     statement="requests at 0, peaks at most p < M | sum w C: least-volume <= max(rho, 1 + 2 rho / 3) OPT, "
     "rho = 2 M / (M - p); 4 OPT for p = M / 2",
-    notation="one cache of M cells, p_j <= p | sum w_j C_j",
+    notation="one cache of M cells | p_j <= p | sum w_j C_j",
     knowledge="clairvoyant",
     source="optsched",
     status="proved",
@@ -113,7 +113,7 @@ SHORTEST_FIRST = guarantee(
     id="mc-sf",
     statement="requests at 0, equal prompts, peaks at most p < M | sum C: mc-sf <= max(rho, 1 + 2 rho / 3) OPT, "
     "rho = 2 M / (M - p); 4 OPT for p = M / 2",
-    notation="one cache of M cells, s_j = s, p_j <= p | sum C_j",
+    notation="one cache of M cells | s_j = s, p_j <= p | sum C_j",
     knowledge="clairvoyant",
     source="optsched, for the policy of Jaillet et al. 2025",
     status="proved",
@@ -161,7 +161,7 @@ def _paper_inequalities(policy: Any, run: Run) -> list[str]:
 PAPER = guarantee(
     id="mc-sf-published",
     statement="requests at 0, equal prompts, peaks at most M / 2 | sum C: mc-sf <= 9216 OPT",
-    notation="one cache of M cells, s_j = s, p_j <= M / 2 | sum C_j",
+    notation="one cache of M cells | s_j = s, p_j <= M / 2 | sum C_j",
     knowledge="clairvoyant",
     source="Jaillet, Jiang, Mellou, Molinaro, Podimata and Zhou 2025, Theorem 4.3",
     status="recollected",

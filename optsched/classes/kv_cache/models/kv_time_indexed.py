@@ -170,7 +170,7 @@ def warm_start(model: Any, given: Schedule) -> None:
 
 add_formulation(
     name=NAME,
-    graham="one cache of M cells, size_j(t) = s_j + t, r_j | sum w_j C_j",
+    graham="one cache of M cells | size_j(t) = s_j + t, r_j | sum w_j C_j",
     objectives=WEIGHTED_COMPLETION,
     applies=applies,
     build=build,

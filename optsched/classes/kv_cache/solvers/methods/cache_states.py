@@ -6,6 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from optsched.classes.kv_cache import is_served
 from optsched.classes.kv_cache.problem.request_schedule import request_schedule
 from optsched.classes.kv_cache.problem.requests import Requests, requests_of
 from optsched.classes.kv_cache.solvers.cell_prices import PriceAscent
@@ -26,13 +27,15 @@ FEW, FAR, ALL = (
     12,
     30,
     160,
-)  # steps of the ascents: of a small search, and of a large one, by subgradients and cutting planes
+)  # steps of ascents: of a small search; of a large one, by subgradients and by cutting planes
 SMALL = 40_000  # nodes of a search that needs few prices
 GAP = 5e-4  # relative to the bound: the first limit of a large search; it doubles
 LARGEST = 1 << 26  # cost of a schedule: costs in units of .01 fit 32 bits
 
 
 def _applies(state: SolveState) -> str | None:
+    if not is_served(state.instance):
+        return "the jobs are no requests"
     requests = requests_of(state.instance)
     if state.goal.name not in WEIGHTED_COMPLETION:
         return f"it does not minimise {state.goal.name}"
