@@ -14,7 +14,7 @@ from sources import ROOT, files, imported, one_process, tree
 pytestmark = one_process
 # From the bottom up: packages, modules at the root, and packages within packages that are on a layer of their own.
 LAYERS = [
-    {"errors", "registry", "compiled", "rounding", "intervals", "progress", "deadline", "verifier"},
+    {"errors", "registry", "compiled", "rounding", "intervals", "progress", "deadline", "verifier", "measure"},
     {"problem", "online", "classes"},
     {"speeds"},
     {"bounds", "check"},

@@ -429,9 +429,9 @@ def _kind(instance: Instance) -> tuple[str, bool]:
 def _points(instance: Instance) -> Floats:
     """Arrival, time alone, gang and weight of every job, each as a part of the largest; arrivals in the unit of times."""
     alone = (
-        seconds_alone(instance)
-        if usual_class(instance).whole
-        else instance.message + instance.forward + instance.backward
+        instance.message + instance.forward + instance.backward
+        if instance.jobs_at("tasks").size == instance.n
+        else seconds_alone(instance)
     )
     longest = float(alone.max()) or 1.0
     arrival, weight = instance.arrival - instance.arrival.min(), instance.weight / max(instance.weight.max(), 1.0)

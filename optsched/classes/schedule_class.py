@@ -73,7 +73,7 @@ class ScheduleClass:
     alone
         A GPU serves one job at a time.
     whole
-        A job is a whole, which runs at a rate; False: the engine simulates its tasks one by one.
+        A job is a whole, which runs at a rate; False: the engine simulates its parts, tasks or tokens, one by one.
     stated
         Field of a schedule file that is true where its schedule belongs to the class; empty: none.
     harmless
@@ -86,7 +86,7 @@ class ScheduleClass:
     read
         (path, instance) to the schedule in a file of a format that only this class has; None where it is not one.
     verified
-        The stand-alone verifier knows the class.
+        The stand-alone verifier proves bounds for the class that rest on modes of jobs (`optsched.bounds.modes`).
     policies
         The policies that are compared on an instance where none is named.
     """
@@ -227,13 +227,14 @@ def require_whole_jobs(instance: Instance, what: str) -> None:
     Raises
     ------
     InputError
-        The engine simulates the tasks of the jobs one by one.
+        The engine simulates parts of the jobs: their tasks, or their tokens.
     """
-    if not usual_class(instance).whole:
+    meant = usual_class(instance)
+    if not meant.whole:
         raise InputError(
-            f"{what} schedules whole jobs, these have tasks and share GPUs",
-            field="tasks",
-            legal="jobs with durations, stage profiles or throughputs; or --job-level, optsched.at_job_level",
+            f"{what} schedules whole jobs, these have {meant.lacking} and share GPUs",
+            field=meant.lacking,
+            legal="jobs with durations, stage profiles or throughputs; where they are tasks also --job-level",
         )
 
 

@@ -26,6 +26,7 @@ from optsched.cli.instance_commands import convert, generate
 from optsched.cli.interrupt import TimeIsUp, interruptible, leave_work_behind
 from optsched.cli.library_command import library
 from optsched.cli.list_command import list_names
+from optsched.cli.measure_command import measure
 from optsched.cli.output import OutputError, refused, say, silence
 from optsched.cli.parser import SETTINGS, CommandGroup, StrictCommand, parser_message
 from optsched.cli.plot_command import plot
@@ -95,6 +96,7 @@ for _command in (
     attack,
     generate,
     convert,
+    measure,
     fit,
     reproduce,
     sweep,

@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.text import Text
 
 from optsched.cli.layout import Sheet
-from optsched.cli.run_table import bound_notes, notes_of
+from optsched.cli.run_table import QUEUED, SLOWDOWN, SLOWDOWN_NOTE, WAIT, bound_notes, limit_notes, notes_of
 from optsched.cli.wording import duration, instance_line
 from optsched.errors import printable
 from optsched.evaluation.advice.advice import Advice
@@ -16,12 +16,13 @@ from optsched.evaluation.advice.sentences import at_most
 from optsched.evaluation.advice.what_if import WhatIf
 from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.report import queued_hours
-from optsched.io.traces.dialect import reading_notes
+from optsched.io.traces.log_reading import in_its_unit, reading_notes, unit_of
 from optsched.report.classes import report_marks
 from optsched.rounding import counted, number, ratio
 from optsched.simulation.run import Run
 
-QUEUED, AVOIDED, DRAWN, WORSE = "queued GPU-h", "avoided", "95 % of draws", "worse off"
+AVOIDED, DRAWN, WORSE = "avoided", "95 % of draws", "worse off"
+LARGEST = "largest JCT"
 LOSING = 5  # candidates in the table of those who lose, which need no durations
 
 
@@ -62,7 +63,8 @@ def _sheets(advice: Advice) -> dict[str, Sheet]:
 
 
 def _candidates(advice: Advice) -> Sheet:
-    heads = ("policy", "knowledge", "stops", QUEUED, AVOIDED, *_drawn(advice), "mean wait", "mean BSLD", WORSE)
+    queued = in_its_unit(advice.instance, QUEUED)
+    heads = ("policy", "knowledge", "stops", queued, AVOIDED, *_drawn(advice), WAIT, SLOWDOWN, WORSE)
     sheet = Sheet((*heads, advice.report.objective, "ratio"), texts=("knowledge",))
     for row, mark in zip(advice.rows, report_marks(advice.report), strict=True):
         line, run = row.line, row.line.run
@@ -105,7 +107,7 @@ def _fairness(advice: Advice) -> Sheet:
     rows = [row for row in advice.rows if row.fairness is not None and not row.clairvoyant][:LOSING]
     by = _people(advice)
     sheet = Sheet(
-        ("policy", f"{by}s worse off", f"{by} that loses most", "mean BSLD before", "after", "longest stay"),
+        ("policy", f"{by}s worse off", f"{by} that loses most", f"{SLOWDOWN} before", "after", LARGEST),
         texts=(f"{by} that loses most",),
     )
     for row in rows:
@@ -124,8 +126,9 @@ def _fairness(advice: Advice) -> Sheet:
 
 
 def _what_ifs(advice: Advice) -> Sheet:
+    queued = in_its_unit(advice.instance, QUEUED)
     sheet = Sheet(
-        ("change", "cluster", "GPUs", QUEUED, AVOIDED, *_drawn(advice), "mean wait", "mean BSLD"),
+        ("change", "cluster", f"{unit_of(advice.instance)}s", queued, AVOIDED, *_drawn(advice), WAIT, SLOWDOWN),
         texts=("cluster",),
     )
     for entry in advice.what_ifs:
@@ -163,11 +166,12 @@ def _notes(advice: Advice) -> list[str]:
     instance, base = advice.instance, advice.base.policy
     notes = [instance_line(instance, advice.report.skipped_rows), *notes_of(instance)]
     notes += map(printable, reading_notes(instance))
-    notes += bound_notes(advice.report, report_marks(advice.report))
+    notes += [*bound_notes(advice.report, report_marks(advice.report)), *limit_notes(advice.report)]
     most, line = "", advice.base.line
     if line.avoidable_queueing is not None:
         most = f"; at most {at_most(line.avoidable_queueing, queued_hours(line.run), number)} of them can be avoided"
-    notes.append(f"{QUEUED}: GPU-hours in which gangs waited or restarted; {AVOIDED}: difference from {base}{most}")
+    what = f"{QUEUED}: GPU-hours in which gangs waited or restarted; {AVOIDED}: difference from {base}{most}"
+    notes.append(in_its_unit(instance, what))
     if advice.weeks < FEWEST:
         weeks = counted(advice.weeks, "week")
         notes.append(f"no interval for what is avoided: the log has {weeks}, and a bootstrap needs {FEWEST}")
@@ -178,24 +182,25 @@ def _notes(advice: Advice) -> list[str]:
         f"stops: jobs stopped and resumed; a restart costs {number(advice.restart)} s where nothing else is stated"
     )
     notes.append(
-        f"mean BSLD: bounded slowdown, at least {number(advice.score.least_slowdown, 4, 'down')} in any schedule"
+        f"{SLOWDOWN_NOTE}; the mean is at least {number(advice.score.least_slowdown, 4, 'down')} in any schedule"
     )
     if any(row.fairness is not None for row in advice.rows):
         notes.append(
-            f"worse off: {_people(advice)}s whose mean BSLD grows by more than 1 % compared with {base}; "
-            "longest stay: the largest stay of a job relative to its stay under conservative backfilling"
+            f"worse off: {_people(advice)}s whose {SLOWDOWN} grows by more than 1 % compared with {base}; "
+            f"{LARGEST}: of a job, relative to its JCT under conservative backfilling"
         )
     if any(row.promises is not None for row in advice.rows):
         notes.append(
-            "kept: jobs that start by the first start that the policy reserves for them; p50 to p99: start minus "
-            "promise. conservative promises at submission, EASY when a job is the first of the queue"
+            "kept: jobs that start by the first start that the policy reserves for them; p50 to p99: start minus promise. "
+            "conservative promises at submission, EASY when a job is the first of the queue; promises count "
+            f"{unit_of(instance)}s and not their types or nodes"
         )
     if advice.same:
         notes.append(
             f"left out, with the same times as under another placement: {', '.join(map(printable, advice.same))}"
         )
     if advice.what_ifs:
-        rounded = "; shares are rounded to whole nodes, on a single node to whole GPUs"
+        rounded = in_its_unit(instance, "; shares are rounded to whole nodes, on a single node to whole GPUs")
         shares = any("%" in entry.change.text for entry in advice.what_ifs)
         notes.append(f"change: the cluster with {advice.what_ifs[0].run.policy}{rounded * shares}")
         notes += (_misfit_note(entry, base) for entry in advice.what_ifs if entry.misfits)
@@ -206,7 +211,8 @@ def _notes(advice: Advice) -> list[str]:
 
 
 def _misfit_note(entry: WhatIf, base: str) -> str:
-    queued = f"queued {number(entry.queued_before)} GPU-h {base if base == AS_LOGGED else f'under {base}'}"
+    unit = unit_of(entry.run.instance)
+    queued = f"queued {number(entry.queued_before)} {unit}-h {base if base == AS_LOGGED else f'under {base}'}"
     jobs = f"{entry.change.label}: without {counted(entry.misfits, 'job')} too large for that cluster"
     return f"{jobs}; {AVOIDED} compares the other {entry.run.instance.n:,}, which {queued}"
 

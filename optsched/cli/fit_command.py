@@ -29,6 +29,7 @@ def fit(
     file: Annotated[
         Path | None, output("FILE.json", "a file for --contention, --interference or --profiles of run")
     ] = None,
+    picture: Annotated[Path | None, option("--picture FILE", "histograms of fitted / measured seconds")] = None,
     as_json: AsJson = False,
 ) -> None:
     """Fit the constants of a model to your measurements.
@@ -51,6 +52,8 @@ def fit(
         For interference: slow-down of pairs that were not measured; default: 2.
     file
         A file for --contention, --interference or --profiles of run.
+    picture
+        A picture with histograms of fitted / measured seconds.
     as_json
         Print exactly one JSON document to stdout.
     """
@@ -63,6 +66,7 @@ def fit(
     from optsched.io.measurements import measured_contention, measured_interference, measured_scalings
 
     check_writable(file, "the constants", (".json",))
+    check_writable(picture, "the picture", (".png", ".svg", ".pdf"))
     if kind == "scaling":
         fits: dict[str, Fitted[Any]] = dict(measured_scalings(measured))
         part = {name: fitted.model.to_json() for name, fitted in fits.items()}
@@ -72,10 +76,19 @@ def fit(
         fits, part = {"": one}, one.model.to_json()
     if file is not None:
         write_atomic(file, json.dumps(part, indent=1) + "\n")
+    if picture is not None:
+        import numpy as np
+
+        from optsched.plot.canvas import save
+        from optsched.plot.curves import error_histogram
+
+        errors = {name or kind: np.log2(1 - fitted.residuals / fitted.measured) for name, fitted in fits.items()}
+        save(error_histogram(errors, signed=True, title="fitted / measured seconds"), picture)
     about = {"kind": kind, "file": str(measured)}
     answer(
         as_json,
         lambda: about | {"fits": [{"of": name, **fitted.to_json()} for name, fitted in fits.items()], kind: part},
         lambda: fits_view(fits),
         file,
+        picture,
     )

@@ -144,6 +144,10 @@ class Reading:
         str | None, option("--cluster NODESxGPUS[:TYPE][+...]", "the cluster, e.g. 8x8 or 4x8:V100+2x4:P100")
     ] = None
     limit: Annotated[int | None, option("--limit N", "read only the first N jobs by arrival")] = None
+    since: Annotated[
+        str | None, option("--from DATE", "only jobs submitted from this date, or time after the first submission, on")
+    ] = None
+    until: Annotated[str | None, option("--to DATE", "only jobs submitted before this date or time")] = None
     columns: Annotated[
         str | None, option("--columns FIELD=NAME,...", "csv: map columns, arrival=NAME,gpus=NAME,duration=NAME,...")
     ] = None
@@ -219,6 +223,8 @@ class Reading:
 def reading_source(command: Callable[..., None]) -> Callable[..., None]:
     """Give ``command(..., reading)`` the options of `Reading` in place of the parameter ``reading``.
 
+    A command keeps its own parameters of the same names (``plot`` draws a window of a schedule).
+
     Parameters
     ----------
     command
@@ -226,21 +232,22 @@ def reading_source(command: Callable[..., None]) -> Callable[..., None]:
     """
     hints = get_type_hints(command, include_extras=True)
     options = get_type_hints(Reading, include_extras=True)
-    parameters = []
-    for name, parameter in inspect.signature(command).parameters.items():
+    parameters, own = [], inspect.signature(command).parameters
+    added = [field for field in fields(Reading) if field.name not in own]
+    for name, parameter in own.items():
         if name == "reading":
             parameters += [
                 inspect.Parameter(
                     field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=options[field.name]
                 )
-                for field in fields(Reading)
+                for field in added
             ]
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
-        reading = Reading(**{field.name: given.pop(field.name) for field in fields(Reading)})
+        reading = Reading(**{field.name: given.pop(field.name) for field in added})
         command(**given, reading=reading)
 
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -108,7 +108,7 @@ def run(
     chosen = named or [specify(seeded(text, seed)) for text in default_policies(instance)]
     require_memory(instance.n, len(chosen))
     outputs = RunOutputs(folder, csv, export)
-    outputs.check([specification.text for specification in chosen])
+    outputs.check([specification.text for specification in chosen], instance)
     folder, finished = outputs.folder, list["Run"]()
     rows = [*[AS_LOGGED] * has_log(instance), *(specification.text for specification in chosen)]
     with (

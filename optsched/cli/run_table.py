@@ -12,20 +12,23 @@ from optsched.classes import usual_class
 from optsched.cli.layout import Sheet
 from optsched.cli.wording import duration, instance_line
 from optsched.errors import printable
+from optsched.evaluation.advice.sentences import at_most
 from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.optimum_bounds import KNOWN
 from optsched.evaluation.report import Report, queued_hours
 from optsched.guarantees.judge import Judgement
-from optsched.io.traces.dialect import reading_notes
+from optsched.io.traces.log_reading import in_its_unit, reading_notes
 from optsched.problem.instance import Instance
 from optsched.registry import PartsByClass
 from optsched.report.classes import UNLIKE, report_marks
 from optsched.rounding import counted, number, ratio, significant
+from optsched.simulation.knowledge import Knowledge
 from optsched.simulation.run import Run
 from optsched.speeds.duration import solo_times
 
-WAITED, AVOIDED = "wait GPU-h", "queued GPU-h avoided"
-METRICS = ("mean JCT", "p99 JCT", "util", "queueing", "makespan", "max FTF", "idle GPU-h", WAITED)
+QUEUED, AVOIDED, WAIT, SLOWDOWN = "queued GPU-h", "queued GPU-h avoided", "mean wait", "mean slowdown"
+SLOWDOWN_NOTE = "slowdown: bounded slowdown, max(1, JCT / max(duration, 10 s))"
+METRICS = ("mean JCT", "p99 JCT", "util", WAIT, "makespan", "max FTF", "idle GPU-h", QUEUED)
 
 
 def metric_cells(run: Run) -> tuple[str, ...]:
@@ -62,7 +65,8 @@ def report_view(report: Report) -> Group:
         The report.
     """
     columns = [k for k, name in enumerate(METRICS) if name != report.objective]  # not the makespan twice
-    heads = ("policy", "knowledge", report.objective, "ratio", *(METRICS[k] for k in columns), AVOIDED)
+    shown = (*(METRICS[k] for k in columns), AVOIDED)
+    heads = ("policy", "knowledge", report.objective, "ratio", *(in_its_unit(report.instance, head) for head in shown))
     theorems = any(line.guarantee for line in report.lines)
     sheet = Sheet((*heads, *["guarantee"] * theorems), texts=("knowledge",), tells=("guarantee",))
     letters = report_marks(report)
@@ -82,7 +86,7 @@ def report_view(report: Report) -> Group:
         )
     notes = [instance_line(report.instance, report.skipped_rows), *notes_of(report.instance)]
     notes += map(printable, reading_notes(report.instance))
-    notes += [*bound_notes(report, letters), *_metric_notes(report), *_log_notes(report)]
+    notes += [*bound_notes(report, letters), *_metric_notes(report), *limit_notes(report), *_log_notes(report)]
     notes += _unfinished_notes(report)
     return Group(sheet, *(Text(note) for note in notes))
 
@@ -99,7 +103,8 @@ def finished_view(instance: Instance, objective: str, runs: list[Run]) -> Group:
     runs
         The finished runs.
     """
-    sheet = Sheet(("policy", "knowledge", objective, *METRICS), texts=("knowledge",))
+    metrics = (in_its_unit(instance, head) for head in METRICS)
+    sheet = Sheet(("policy", "knowledge", objective, *metrics), texts=("knowledge",))
     for run in runs:
         sheet.add(run.policy, str(run.knowledge), number(run.value(objective)), *metric_cells(run))
     note = "interrupted: these policies had finished; no bound was computed"
@@ -168,16 +173,34 @@ def bound_notes(report: Report, letters: list[str]) -> list[str]:
 def _metric_notes(report: Report) -> list[str]:
     first, most = report.lines[0], ""
     if first.avoidable_queueing is not None:
-        avoidable = number(first.avoidable_queueing, 4, "up")
-        most = f" ({number(queued_hours(first.run))}, of which at most {avoidable} are avoidable)"
-    notes = [
-        f"{WAITED}: GPU-hours in which gangs waited or restarted; {AVOIDED}: difference from {first.policy}{most}",
-    ]
+        queued = queued_hours(first.run)
+        most = (
+            f" ({number(queued)}, of which at most {at_most(first.avoidable_queueing, queued, number)} are avoidable)"
+        )
+    what = f"{QUEUED}: GPU-hours in which gangs waited or restarted; {AVOIDED}: difference from {first.policy}{most}"
+    notes = [in_its_unit(report.instance, what)]
     bounded = int((~solo_times(report.instance).exact).sum())
     if bounded:
         jobs = counted(bounded, "job")
         notes.append(f"max FTF is an upper bound: for {jobs} the time on the best placement is known only as a bound")
     return notes
+
+
+def limit_notes(report: Report) -> list[str]:
+    """Return a note on jobs without limits, if a policy of a report reads limits.
+
+    Parameters
+    ----------
+    report
+        The report.
+    """
+    readers = [run.policy for run in report.runs if run.knowledge == Knowledge.USER_LIMITS]
+    without = report.instance.table["walltime"].null_count()
+    if not readers or not without:
+        return []
+    who = ", ".join(readers) if len(readers) < 3 else f"{len(readers)} policies"
+    jobs = f"{without:,} of {report.instance.n:,}"
+    return [f"users' limits for {who}: {jobs} jobs state none, which count as a year; walltime=exact takes durations"]
 
 
 def _unfinished_notes(report: Report) -> list[str]:

@@ -9,6 +9,7 @@ import typer
 from optsched.cli.options import (
     AboutSource,
     AsJson,
+    Csv,
     Objective,
     Reading,
     ReportFile,
@@ -34,8 +35,10 @@ def score(
     reading: Reading,
     instance: Annotated[str | None, AboutSource] = None,
     by: Annotated[list[str] | None, option("--by KEY", BY, show_default=False)] = None,
+    every: Annotated[bool, option("--all", "show all groups, not only the first ten")] = False,
     objective: Objective = None,
     strong: Strong = False,
+    csv: Csv = None,
     report_file: ReportFile = None,
     as_json: AsJson = False,
 ) -> None:
@@ -58,16 +61,23 @@ def score(
         The instance of a schedule file.
     by
         Keys of the tables of groups.
+    every
+        Show all groups, not only the first ten.
     objective
         Name of the objective. Default: that of the instance, else ``total_flow_time``.
     strong
         For rigid gangs compute a stronger bound, too, which takes up to a minute.
+    csv
+        File for the table of the first key, .csv, or for all tables, .xlsx.
     report_file
         A page to forward: the result, tables, charts.
     as_json
         Print exactly one JSON document to stdout.
     """
     check_report(report_file)
+    from optsched.report.exports import check_table, save_tables
+
+    check_table(csv)
     reading.look(what if instance is None else instance)
     from optsched.cli.score_table import DEFAULT_KEYS, score_view
     from optsched.evaluation.score import RejectedSchedule, score as scored
@@ -91,8 +101,11 @@ def score(
     if result.report.certificate is not None:
         say_if_plain(strong, result.report.certificate.kind)
 
+    if csv is not None:
+        save_tables({f"by {key}": table for key, table in tables.items()}, csv)
+
     def view() -> Group:
-        return score_view(result, tables, whole=by is not None)
+        return score_view(result, tables, whole=every)
 
     def page(sheets: list[PageTable], notes: list[str], command: str) -> str:
         from optsched.report.score_page import score_page
@@ -100,4 +113,4 @@ def score(
         return score_page(result, sheets, notes, command)
 
     write_report(report_file, view, page)
-    answer(as_json, result.to_json, view, report_file)
+    answer(as_json, result.to_json, view, csv, report_file)

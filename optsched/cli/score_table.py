@@ -4,26 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime
 
 import polars as pl
 from rich.console import Group
 from rich.text import Text
 
 from optsched.cli.layout import Sheet
-from optsched.cli.run_table import METRICS, WAITED, bound_notes, metric_cells, notes_of
+from optsched.cli.run_table import METRICS, QUEUED, SLOWDOWN, SLOWDOWN_NOTE, WAIT, bound_notes, metric_cells, notes_of
 from optsched.cli.wording import duration, instance_line
 from optsched.errors import printable
-from optsched.evaluation.score import Score
-from optsched.io.traces.dialect import reading_notes
+from optsched.evaluation.score import WEEK, Score
+from optsched.io.traces.log_reading import clock_of, in_its_unit, moment_in_words, reading_notes, unit_of
 from optsched.problem.table import Table
 from optsched.rounding import counted, number, ratio
 
 DEFAULT_KEYS = ("size", "week")
-ROWS = 12  # of a table of groups that was not asked for
+ROWS = 10  # of a table of groups
 LISTED = 5  # inconsistencies and spans
-UNIX, LATEST = 5e8, 1e10  # a moment between them is in Unix seconds
-GROUPED = ("jobs", "GPU-h", WAITED, "mean JCT", "mean wait", "p95 wait", "mean BSLD", "ratio alone")
+GROUPED = ("jobs", "GPU-h", QUEUED, "mean JCT", WAIT, "p95 wait", SLOWDOWN, "ratio alone")
 
 
 def score_view(score: Score, tables: Mapping[str, Table], *, whole: bool = False) -> Group:
@@ -41,14 +39,15 @@ def score_view(score: Score, tables: Mapping[str, Table], *, whole: bool = False
     sentence = printable(score.sentence[0].upper() + score.sentence[1:] + ".")
     parts: list[Text | Sheet] = [Text(sentence, style="bold"), _bounds(score), _metrics(score)]
     for key, table in tables.items():
-        parts.append(_groups(key, table if whole else table[:ROWS]))
+        parts.append(_groups(score, key, table if whole else table[:ROWS]))
         if not whole and len(table) > ROWS:
-            parts.append(Text(f"... and {len(table) - ROWS:,} more: --by {key} prints all"))
+            more = counted(len(table) - ROWS, f"more {key}")
+            parts.append(Text(f"and {more}: --all shows all, --by {key} --csv FILE writes all"))
     instance = score.instance
     notes = [instance_line(instance, score.report.skipped_rows), *notes_of(instance)]
     notes += [printable(note) for note in reading_notes(instance)]
     notes += bound_notes(score.report, [""])
-    notes.append("mean BSLD: bounded slowdown, the mean of max(1, JCT / max(duration, 10 s))")
+    notes.append(SLOWDOWN_NOTE)
     notes.append("ratio alone: total flow time / a certified bound on it as if these jobs had the cluster alone")
     if score.left_out:
         names = ", ".join(map(printable, score.left_out[:LISTED])) + (" ..." if len(score.left_out) > LISTED else "")
@@ -72,28 +71,39 @@ def _bounds(score: Score) -> Sheet:
     )
     if score.report.least_queued is not None:
         least_queued = f">= {number(score.report.least_queued, 4, 'down')}"
-        sheet.add("queued GPU-h", number(queued), least_queued, "-", number(line.avoidable_queueing, 4, "up"))
+        sheet.add(
+            in_its_unit(score.instance, QUEUED),
+            number(queued),
+            least_queued,
+            "-",
+            number(line.avoidable_queueing, 4, "up"),
+        )
     over = slowdown / least
-    sheet.add("mean BSLD", f"{slowdown:,.3f}", f">= {number(least, 4, 'down')}", f"<= {ratio(over)}", "-")
+    sheet.add(SLOWDOWN, f"{slowdown:,.3f}", f">= {number(least, 4, 'down')}", f"<= {ratio(over)}", "-")
     return sheet
 
 
 def _metrics(score: Score) -> Sheet:
-    sheet = Sheet(("policy", "knowledge", *METRICS, "p95 BSLD"), texts=("knowledge",))
+    metrics = (in_its_unit(score.instance, head) for head in METRICS)
+    sheet = Sheet(("policy", "knowledge", *metrics, "p95 slowdown"), texts=("knowledge",))
     run = score.run
     sheet.add(run.policy, str(run.knowledge), *metric_cells(run), f"{run.metrics['p95_bsld']:,.1f}")
     return sheet
 
 
-def _groups(key: str, table: pl.DataFrame) -> Sheet:
-    sheet = Sheet((key, *GROUPED))
+def _groups(score: Score, key: str, table: pl.DataFrame) -> Sheet:
+    instance, clock = score.instance, clock_of(score.instance)
+    sheet = Sheet((key, *(in_its_unit(instance, head) for head in GROUPED)))
     for row in table.iter_rows(named=True):
         times = (duration(row[name]) for name in ("mean_jct", "mean_queueing", "p95_queueing"))
+        name = "-" if row[key] is None else str(row[key])
+        if key == "week" and clock is not None:
+            name += f": {clock.date(instance.epoch + WEEK * (row[key] - 1))}"
         sheet.add(
-            "-" if row[key] is None else str(row[key]),
+            name,
             f"{row['jobs']:,}",
             number(row["gpu_hours"]),
-            number(row["waiting_gpu_hours"]),
+            number(row["queued_gpu_hours"]),
             *times,
             f"{row['mean_bsld']:,.2f}",
             "-" if row["ratio"] is None else f"<= {ratio(row['ratio'])}",
@@ -102,7 +112,7 @@ def _groups(key: str, table: pl.DataFrame) -> Sheet:
 
 
 def _log_notes(score: Score) -> list[str]:
-    notes, wrong, spans = [], score.inconsistencies, score.idle_spans
+    notes, wrong, spans, unit = [], score.inconsistencies, score.idle_spans, unit_of(score.instance)
     if wrong:
         rules = ", ".join(f"{count:,} {rule}" for rule, count in Counter(entry.rule for entry in wrong).items())
         notes.append(f"the log is inconsistent in {counted(len(wrong), 'place')} ({rules}):")
@@ -113,17 +123,10 @@ def _log_notes(score: Score) -> list[str]:
         what = "an outage, dedicated time, or a limit that the instance does not know"
         times = counted(len(spans), "time")
         notes.append(
-            f"{times} for more than an hour the next job waited although it fitted ({hours} idle GPU-h): {what}"
+            f"{times} for more than an hour the next job waited although it fitted ({hours} idle {unit}-h): {what}"
         )
     for span in spans[:LISTED]:
-        length, start = duration(span.end - span.start), _moment(span.start)
-        idle, waiting = counted(span.idle, "GPU"), counted(span.waiting, "job")
+        length, start = duration(span.end - span.start), moment_in_words(score.instance, span.start)
+        idle, waiting = counted(span.idle, unit), counted(span.waiting, "job")
         notes.append(f"  from {start} for {length}: at least {idle} idle, up to {waiting} waiting")
     return notes
-
-
-def _moment(seconds: float) -> str:
-    # the clock of a log counts from its beginning, or from 1970
-    if not UNIX <= seconds < LATEST:
-        return f"{number(seconds, 12)} s"
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from optsched.errors import printable
+from optsched.io.traces.log_reading import clock_of, dates_of, unit_of
 from optsched.problem.instance import Instance
 from optsched.rounding import counted, fixed
 
@@ -24,7 +25,7 @@ def duration(seconds: float) -> str:
 
 
 def instance_line(instance: Instance, skipped: int = 0) -> str:
-    """Return a line with name, jobs and cluster of an instance.
+    """Return a line with name, jobs, cluster and dates of an instance.
 
     Parameters
     ----------
@@ -34,8 +35,10 @@ def instance_line(instance: Instance, skipped: int = 0) -> str:
         Number of invalid rows of the source that were left out.
     """
     left_out = f", {counted(skipped, 'row')} skipped" if skipped else ""
-    cluster = f"{printable(instance.cluster.spec)} ({counted(instance.cluster.gpus, 'GPU')})"
-    return f"{printable(instance.name or 'instance')}: {counted(instance.n, 'job')} on {cluster}{left_out}"
+    cluster = f"{printable(instance.cluster.spec)} ({counted(instance.cluster.gpus, unit_of(instance))})"
+    clock, dates = clock_of(instance), dates_of(instance, "%Y-%m-%d %H:%M")
+    span = "" if clock is None else f", {dates} ({clock.zone})"
+    return f"{printable(instance.name or 'instance')}: {counted(instance.n, 'job')} on {cluster}{span}{left_out}"
 
 
 def gap_text(gap: float | None) -> str:

@@ -216,8 +216,10 @@ class Function(Generic[R]):
             return True
         if _spent.impatient or self._paid >= PRICE * self.patience or _elements(arguments) > LARGE:
             return True
+        if self._too_early():
+            return False
         form = () if self.declared else tuple(map(_form, arguments))
-        return self._is_loaded(form, self._types(arguments) if arguments or self.declared else None)
+        return self._is_loaded(form, lambda: self._types(arguments) if arguments or self.declared else None)
 
     def runs_compiled_for(self, arguments: tuple[Any, ...]) -> bool:
         """Return whether it is time to call `machine_code` for these argument types.
@@ -227,17 +229,21 @@ class Function(Generic[R]):
         arguments
             Types of the arguments.
         """
-        if not self.interpreted or arguments in self._ready or _spent.impatient or self._paid >= PRICE * self.patience:
+        if not self.interpreted or _spent.impatient or self._paid >= PRICE * self.patience:
             return True
-        return self._is_loaded(arguments, arguments)
+        if self._ready and arguments in self._ready:  # hashing types takes longer than a small call
+            return True
+        return not self._too_early() and self._is_loaded(arguments, lambda: arguments)
 
-    def _is_loaded(self, form: Any, types: tuple[Any, ...] | None) -> bool:
-        # Has it done enough work to load what is on disk? If there is none, another process may have compiled it by the
-        # time that twice the work is done.
-        if self._paid < (LOAD if _spent.loads else FIRST_LOAD):
-            return False
+    def _too_early(self) -> bool:
+        # Has it done too little work to load what is on disk, or to look there once more?
+        return self._paid < (LOAD if _spent.loads else FIRST_LOAD) or (not self._kept and self._paid < self._look)
+
+    def _is_loaded(self, form: Any, types: Callable[[], tuple[Any, ...] | None]) -> bool:
+        # If there is nothing on disk, another process may have compiled it by the time that twice the work is done. What
+        # the types are takes longer than a small call.
         if form not in self._kept and self._paid >= self._look:
-            if is_kept(self.py_func, types):
+            if is_kept(self.py_func, types()):
                 self._kept.add(form)
             else:
                 self._look = 2 * self._paid

@@ -11,6 +11,7 @@ import numpy as np
 import polars as pl
 
 from optsched.classes import usual_class
+from optsched.io.traces.log_reading import moment_in_words, unit_of
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, named_anyway
@@ -202,17 +203,17 @@ def pieces_of(instance: Instance) -> tuple[Ints, Floats, Floats, Ints]:
 def _inconsistencies(schedule: Schedule, epoch: float) -> Iterator[Inconsistency]:
     """Yield what no schedule of the instance can have, rule by rule; O(S log S)."""
     instance, job, start, end = schedule.instance, schedule.job, schedule.start, schedule.end
-    ids, gangs = instance.ids, schedule.gangs
+    ids, gangs, unit = instance.ids, schedule.gangs, unit_of(instance)
 
     def at(seconds: float) -> str:
-        return f"{number(seconds + epoch, 15)} s"
+        return moment_in_words(instance, seconds + epoch)
 
     for s in np.flatnonzero(start < instance.arrival[job]).tolist():
         arrival = at(instance.arrival[job[s]])
         yield Inconsistency("arrival", ids[job[s]], f"starts at {at(start[s])}, before its submission at {arrival}")
     for s in np.flatnonzero(gangs != instance.gpus[job]).tolist():
         asked = instance.gpus[job[s]]
-        held = counted(int(gangs[s]), "GPU")
+        held = counted(int(gangs[s]), unit)
         yield Inconsistency("gang", ids[job[s]], f"holds {held} from {at(start[s])}, and its gang is {asked}")
     order = np.lexsort((start, job))
     twice = np.flatnonzero((np.diff(job[order]) == 0) & (start[order][1:] < end[order][:-1]))
@@ -221,7 +222,7 @@ def _inconsistencies(schedule: Schedule, epoch: float) -> Iterator[Inconsistency
     in_use, rows = _in_use_at_starts(schedule)
     total = instance.cluster.gpus
     for s, used in zip(rows[in_use > total].tolist(), in_use[in_use > total].tolist(), strict=True):
-        held = f"{used:,} GPUs are in use, of {total:,}"
+        held = f"{used:,} {unit}s are in use, of {total:,}"
         yield Inconsistency("capacity", ids[job[s]], f"starts at {at(start[s])}: {held}")
     lasted = np.bincount(job, weights=end - start, minlength=instance.n)
     short = np.flatnonzero(lasted < instance.duration * (1 - SAME) - np.spacing(np.abs(end).max(initial=0.0)))

@@ -20,9 +20,10 @@ from pydantic import Field
 
 from optsched.evaluation.measured_ratio import MeasuredRatio
 from optsched.evaluation.suite_ratios import PolicyRatios, RatioTable, ratios
-from optsched.evaluation.suites import Suite, suites
+from optsched.evaluation.suites import Suite, suite, suites
 from optsched.io.index import instances_folder
 from optsched.policies import POLICIES
+from optsched.policies.simulate import serves, specify
 from optsched.problem.atomic_files import read_bytes, write_atomic
 from optsched.problem.documents import Document, Number, read_document
 from optsched.progress import bars
@@ -64,16 +65,22 @@ def baseline_path() -> Path:
 
 
 def measured(policies: Sequence[str] | None = None) -> RatioTable:
-    """Measure every registered policy on every shipped instance.
+    """Measure every policy of `measurable` on every shipped instance.
 
     Parameters
     ----------
     policies
-        Names of policies. Default: all that are registered.
+        Names of policies. Default: all that are measurable.
     """
     with bars() as shown:
         step = shown.step("measuring ratios")
-        return ratios("all", POLICIES.names() if policies is None else policies, progress=step)
+        return ratios("all", measurable() if policies is None else policies, progress=step)
+
+
+def measurable() -> list[str]:
+    """Return the names of the registered policies that are for some shipped instance."""
+    instances = [instance for _, instance in suite("all").instances()]
+    return [name for name in POLICIES.names() if any(serves(specify(name).policy, each) for each in instances)]
 
 
 def document(table: RatioTable, shipped: Mapping[str, Suite] | None = None) -> dict[str, Any]:

@@ -12,7 +12,7 @@ from optsched.evaluation.as_logged import LoggedRun
 from optsched.evaluation.measured_ratio import BoundShown, MeasuredRatio
 from optsched.evaluation.quick_bounds import least_queued_hours
 from optsched.guarantees.judge import Judgement, violated
-from optsched.io.traces.dialect import LEFT_OUT, NOT_MODELLED, SAID, SKIPPED, not_modelled
+from optsched.io.traces.log_reading import LEFT_OUT, NOT_MODELLED, SAID, SKIPPED, not_modelled
 from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance
 from optsched.problem.table import Table

@@ -16,10 +16,12 @@ from optsched.check.referee import check_file, check_schedule
 from optsched.classes import class_stated, require_whole_jobs
 from optsched.errors import InputError, OptschedError
 from optsched.evaluation.accepted_run import accepted
+from optsched.evaluation.advice.savings import queued_by_job
 from optsched.evaluation.as_logged import IdleSpan, Inconsistency, LoggedRun, as_logged, jobs_that_ran
 from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.evaluation.quick_bounds import SINGLE, least_bounded_slowdown, quick_bound
 from optsched.evaluation.report import Line, Report
+from optsched.io.traces.log_reading import dates_of, unit_of
 from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import get_objective, objective_of
 from optsched.problem.schedule import Schedule, Scheduled, schedule_in
@@ -125,7 +127,7 @@ class Score:
         line, gain, bound = self.line, get_objective(self.objective).gain, self.line.bound
         span, value = _span_in_words(self.run), in_words(self.line.value)
         if self.objective == FLOW:
-            head = f"the jobs of these {span} stayed {value} seconds"
+            head = f"the jobs of these {span} took {value} job-seconds from submission to completion"
         else:
             head = f"{self.objective} of the jobs of these {span} is {value} {UNITS.get(self.objective, '')}".rstrip()
         if bound is None or line.ratio is None:
@@ -137,6 +139,7 @@ class Score:
             return f"{head}, which is optimal"
         most, side = ("", NEAREST) if bound.exact else ("at most ", UP)
         times, left = ratio(line.ratio, 2, exact=bound.exact), in_words(self.avoidable or 0.0, side)
+        left += " of them" * (self.objective == FLOW)
         if gain:
             return f"{head}, the best possible is {most}{times} times that; {most}{left} were missed"
         return f"{head}, {most}{times} times the best possible; {most}{left} were avoidable"
@@ -146,7 +149,8 @@ class Score:
         # why a log is better than the bound
         if isinstance(self.run, LoggedRun) and any(entry.rule == "capacity" for entry in self.inconsistencies):
             used, gpus = self.run.most_in_use, self.instance.cluster.gpus
-            return f"up to {counted(used, 'GPU')} {were(used)} in use at once, and the cluster has {gpus:,}"
+            held = f"{counted(used, unit_of(self.instance))} {were(used)}"
+            return f"up to {held} in use at once, and the cluster has {gpus:,}"
         return "some jobs did not run as the instance states them"
 
     def by(self, key: str) -> Table:
@@ -160,7 +164,7 @@ class Score:
         Returns
         -------
         Table
-            A row a group: jobs, GPU-hours of their runs and of their waiting, means, total flow time, a certified bound on
+            A row a group: jobs, GPU-hours of their runs, queued GPU-hours, means, total flow time, a certified bound on
             it as if the group had the cluster alone, and the ratio of the two. A group of all jobs has the bound of the
             whole schedule if that is larger.
 
@@ -184,7 +188,7 @@ class Score:
                     key: label,
                     "jobs": group.height,
                     "gpu_hours": float((group["gpus"] * group["ran"]).sum()) / HOUR,
-                    "waiting_gpu_hours": float((group["gpus"] * group["queueing"]).sum()) / HOUR,
+                    "queued_gpu_hours": float(group["queued"].sum()),
                     "mean_jct": group["jct"].mean(),
                     "mean_queueing": group["queueing"].mean(),
                     "p95_queueing": group["queueing"].quantile(0.95, "linear"),
@@ -208,7 +212,8 @@ class Score:
         local = self.run.schedule.relative
         jobs = pl.DataFrame(self.run.jobs)
         slowdown = pl.Series("bsld", bounded_slowdowns(local.instance, local.completion))
-        return jobs.with_columns(slowdown, ran=pl.col("jct") - pl.col("queueing"))
+        queued = pl.Series("queued", queued_by_job(self.run.schedule))
+        return jobs.with_columns(slowdown, queued, ran=pl.col("jct") - pl.col("queueing"))
 
     def _labels(self, key: str) -> tuple[pl.Series, Callable[[Any], Any]]:
         # the label of every job, and the place of a label in the table
@@ -289,8 +294,9 @@ def score(
     Examples
     --------
     >>> import optsched as osd
-    >>> osd.score(osd.simulate("rigid-06-1", "fifo"), objective="total_flow_time")
-    Score(the jobs of these 60 seconds stayed 140 seconds, 1.54 times the best possible; 49 were avoidable)
+    >>> scored = osd.score(osd.simulate("rigid-06-1", "fifo"), objective="total_flow_time")
+    >>> scored.line.value, round(scored.avoidable)
+    (140.0, 49)
     """
     if instance is not None or isinstance(what, Schedule) or hasattr(what, "schedule"):
         run = _run_of(what, instance)
@@ -371,9 +377,7 @@ SPANS_OF_TIME = (("months", 30.44 * 86400), ("weeks", WEEK), ("days", 86400.0), 
 
 def _span_in_words(run: Run) -> str:
     # from the first arrival to the last completion
-    local = run.schedule.relative
+    local, dates = run.schedule.relative, dates_of(run.instance)
     seconds = float(local.end.max(initial=0.0)) - float(local.instance.arrival.min(initial=0.0))
-    for unit, size in SPANS_OF_TIME:
-        if seconds >= 2 * size:
-            return f"{fixed(seconds / size, 0)} {unit}"
-    return f"{number(seconds, 3)} seconds"
+    found = next((f"{fixed(seconds / size, 0)} {unit}" for unit, size in SPANS_OF_TIME if seconds >= 2 * size), None)
+    return (found or f"{number(seconds, 3)} seconds") + (f" ({dates})" if dates else "")

@@ -18,7 +18,7 @@ from optsched.classes import CLASSES, usual_class
 from optsched.errors import InputError, OptschedError, check_legal
 from optsched.io.cluster_files import cluster_of
 from optsched.io.index import LibraryEntry, entries, instances_folder, parameters_of
-from optsched.io.measurements import read_contention, read_profiles
+from optsched.io.measurements import named_interference, read_contention, read_profiles
 from optsched.io.recognised import source_to_type
 from optsched.io.traces.dialect import (
     CLUSTER_LEGAL,
@@ -26,11 +26,10 @@ from optsched.io.traces.dialect import (
     OPTIONS,
     Dialect,
     TraceRead,
-    not_modelled,
-    reading_notes,
     whole_limit,
 )
 from optsched.io.traces.generate import generate, settings
+from optsched.io.traces.log_reading import not_modelled, reading_notes, windowed
 from optsched.io.traces.named_models import moved, with_scalings, with_speeds
 from optsched.problem.cluster import Cluster
 from optsched.problem.contention import Contention
@@ -40,9 +39,10 @@ from optsched.problem.objectives import objective_of
 from optsched.problem.scaling import Scaling
 from optsched.problem.throughputs import Throughputs
 from optsched.registry import near_matches
-from optsched.speeds.interference_sources import Asked, interference as interference_of, with_interference
+from optsched.speeds.interference_sources import Asked, Say, with_interference
 from optsched.speeds.kinds.tasks import at_job_level
 from optsched.speeds.scaling_files import read_scalings
+from optsched.speeds.sub_batch_ratios import for_jobs
 from optsched.speeds.throughput_sources import read_throughputs
 
 INSTANCE_SUFFIXES = (".json", ".parquet")
@@ -62,6 +62,8 @@ class LoadRequest:
 
     cluster: Cluster | str | None = None
     limit: int | None = None
+    since: str | float | None = None
+    until: str | float | None = None
     columns: Mapping[str, str] | None = None
     skip_bad: bool = False
     throughputs: str | os.PathLike[str] | Throughputs | None = None
@@ -85,6 +87,8 @@ def load(
     *,
     cluster: Cluster | str | None = None,
     limit: int | None = None,
+    since: str | float | None = None,
+    until: str | float | None = None,
     columns: Mapping[str, str] | str | None = None,
     skip_bad: bool = False,
     throughputs: str | os.PathLike[str] | Throughputs | None = None,
@@ -111,6 +115,9 @@ def load(
         classical instance, whose proven optimum is then dropped.
     limit
         Only the first jobs by (arrival, position).
+    since, until
+        Only jobs submitted from ``since`` to before ``until``: a date on the clock of the log (``"2026-03-01"``), or a time
+        after the first submission in seconds or as ``"7d"``. Jobs that ran or waited at the start are left out and counted.
     columns
         Columns of a log of your own (dialect ``csv``) by field: ``{"arrival": "submitted", ...}``, or as text,
         ``"arrival=submitted,..."``.
@@ -170,7 +177,9 @@ def load(
     fine = isinstance(columns, Mapping) and all(isinstance(name, str) for pair in columns.items() for name in pair)
     legal = "{'arrival': 'submitted', ...}, or the text 'arrival=submitted,...'"
     check_legal(columns is None or fine, "columns", columns, legal)
-    request = LoadRequest(cluster, limit, columns, skip_bad, *speeds, job_level, say, unit, release, walltimes)
+    request = LoadRequest(
+        cluster, limit, since, until, columns, skip_bad, *speeds, job_level, say, unit, release, walltimes
+    )
     instance = load_counted(source, request).instance
     for line in not_modelled(instance) if say is None else ():
         warnings.warn(f"{source}: {line}", UserWarning, stacklevel=2)
@@ -190,7 +199,12 @@ def load_counted(source: str | os.PathLike[str], request: LoadRequest = AS_IT_ST
     request
         Options of `load`.
     """
-    loaded = _load(source, request)
+    if request.since is None and request.until is None:
+        loaded = _load(source, request)
+    else:
+        loaded = _load(source, replace(request, limit=None))
+        window = windowed(loaded.instance, request.since, request.until)
+        loaded = replace(loaded, instance=_limited(window, whole_limit(request.limit)))
     if request.say is not None:
         for line in (reading_notes if request.notes else not_modelled)(loaded.instance):
             request.say(f"{os.fspath(source)}: {line}")
@@ -204,7 +218,7 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
     text = os.fspath(source)
     table = throughputs if isinstance(throughputs, Throughputs | None) else read_throughputs(throughputs)
     if interference is not None and where is not None:  # an error is reported before a long trace is read
-        interference = interference_of(interference, where, say=say)
+        interference = named_interference(interference, where, say=say)
     network = request.contention
     network = network if isinstance(network, Contention | None) else read_contention(network)
     prefix, colon, place = text.partition(":")
@@ -212,7 +226,7 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
     if colon and prefix in DIALECTS:
         loaded = _load_trace(DIALECTS.get(prefix), place, where, request, table)
         instance = loaded.instance if network is None else loaded.instance.replace(contention=network)
-        return replace(loaded, instance=with_interference(instance, interference, say=say))
+        return replace(loaded, instance=_sharing(instance, interference, say))
     if request.columns:
         raise InputError("columns can only be named for a log of your own", field="columns", legal="csv:PATH")
     for name, legal in OPTIONS.items():
@@ -224,9 +238,7 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
         instance = _rescaled(instance, _profiles(request.profiles) or {})
     if network is not None:
         instance = instance.replace(contention=network)
-    if limit is not None and limit < instance.n:
-        recipe = {**instance.recipe, "limit": limit} if instance.recipe else None
-        instance = instance.head(limit).replace(recipe=recipe)
+    instance = _limited(instance, limit)
     shares = not usual_class(instance).alone or interference is not None
     if where is not None and where != instance.cluster and shares:
         where = _with_memory(where, instance, say)
@@ -245,7 +257,19 @@ def _load(source: str | os.PathLike[str], request: LoadRequest) -> Loaded:
         _require_measured(instance, text)
     if request.job_level:
         instance = at_job_level(instance)
-    return Loaded(with_interference(instance, interference, say=say))
+    return Loaded(_sharing(instance, interference, say))
+
+
+def _sharing(instance: Instance, asked: Asked | None, say: Say | None) -> Instance:
+    named = None if asked is None else for_jobs(named_interference(asked, instance.cluster, say=say), instance, say)
+    return with_interference(instance, named, say=say)
+
+
+def _limited(instance: Instance, limit: int | None) -> Instance:
+    if limit is None or limit >= instance.n:
+        return instance
+    recipe = {**instance.recipe, "limit": limit} if instance.recipe else None
+    return instance.head(limit).replace(recipe=recipe)
 
 
 def _with_memory(cluster: Cluster, instance: Instance, say: Callable[[str], None] | None) -> Cluster:

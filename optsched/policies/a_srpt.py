@@ -1,4 +1,8 @@
-"""A-SRPT: a virtual single machine sets the order of the jobs; the cluster follows it without preemption."""
+"""A-SRPT: a virtual single machine sets the order of the jobs; the cluster follows it without preemption.
+
+The readable form is here. `optsched.policies.a_srpt_turns` makes the same decisions in a compiled loop, which runs unless
+the predictor learns during the run.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,14 @@ import numpy as np
 
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
+from optsched.policies.a_srpt_turns import FASTEST, IDLE, SLOWEST, SrptTurns, join, new_turns, turns_loop
 from optsched.policies.predictors import predictor
 from optsched.policies.ties import TIE, leading_of
 from optsched.problem.arrays import Floats
-from optsched.simulation.policy import Decision, Knowledge, Policy, Start, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Order, Policy, Start, View, Wake
 from optsched.simulation.predictor import Predictor
 
-VIRTUAL_ALPHA = ("min", "max", "heavy-edge")
+VIRTUAL_ALPHA = {"min": FASTEST, "max": SLOWEST, "heavy-edge": IDLE}
 Kind = tuple[int, float, float]  # jobs of one kind are offered the same GPUs at the same pace
 
 
@@ -99,10 +104,23 @@ class ASrpt(Policy):
         check_legal(0 <= self.tau < math.inf, "a-srpt: tau", self.tau, "a finite number >= 0")
         check_legal(self.overtake >= 0, "a-srpt: overtake", self.overtake, "a number >= 0; inf: no limit")
         predictor(self.predictor)
+        self._turns: SrptTurns | None = None  # of a compiled run
 
     def make_predictor(self) -> Predictor:
         """Return the predictor of a run."""
         return predictor(self.predictor)
+
+    def accelerator(self, jobs: KnownJobs) -> Order:
+        """Return the same decisions in compiled form.
+
+        Parameters
+        ----------
+        jobs
+            Jobs of the run.
+        """
+        nominal = VIRTUAL_ALPHA[self.virtual_alpha]
+        self._turns = new_turns(jobs, self.beta, self.tau, self.overtake, nominal)
+        return Order(key=jobs.arrival, skip=False, plan=self._turns, loop=turns_loop)
 
     def begin(self, view: View) -> None:
         """Forget the last run.
@@ -112,6 +130,7 @@ class ASrpt(Policy):
         view
             State of the run.
         """
+        self._turns = None
         self._machine, self._places = VirtualMachine(self.beta), ExpectedPlaces()
         self._budget = Overtaking(view.cluster_gpus, self.overtake)
         self._jobs: dict[int, VirtualJob] = {}
@@ -249,6 +268,11 @@ class ASrpt(Policy):
 
     def notes(self) -> dict[str, Floats]:
         """Return ``virtual_length`` p_j and ``eligible`` B_j of the jobs that have arrived, in seconds; nan: none."""
+        if self._turns is not None:
+            join(self._turns, math.inf)
+            rows = self._turns.jobs
+            known = np.flatnonzero(~np.isnan(rows["length"])).max(initial=-1) + 1
+            return {"virtual_length": rows["length"][:known].copy(), "eligible": rows["eligible"][:known].copy()}
         for time, j in self._machine.advance(math.inf):
             self._jobs[j].eligible = time
         length, eligible = np.full((2, max(self._jobs, default=-1) + 1), np.nan)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from optsched.errors import check_legal
-from optsched.policies.gpu_pools import GpuPools
+from optsched.policies.gpu_pools import GpuPools, PoolRates
 from optsched.policies.hadar_allocation import SLACK
 from optsched.policies.round_grants import Bidders, Where
 from optsched.problem.arrays import Bools, Floats, Ints
@@ -67,6 +67,7 @@ class ArrivedJobs:
 
     def __init__(self, n: int, pools: GpuPools, utility: str, length: float) -> None:
         count = pools.type.size
+        self._rates: PoolRates | None = None
         self._pools, self._utility, self._length = pools, utility, length
         self.together, self.spread = np.zeros((n, count)), np.zeros((n, count))
         self.fastest, self.work, self.arrival = np.ones(n), np.zeros(n), np.zeros(n)
@@ -87,10 +88,12 @@ class ArrivedJobs:
         active
             Number of jobs that share the cluster, the new ones included.
         """
-        if not view.arrived:
+        arrived = view.arrived
+        if not arrived:
             return
-        for j, left in zip(view.arrived, view.left_of(np.array(view.arrived, dtype=np.int64)).tolist(), strict=True):
-            self.together[j], self.spread[j] = self._pools.rates(view, j)
+        self._rates = self._rates or PoolRates(view, self._pools)
+        for j, left in zip(arrived, view.left_of(np.array(arrived, dtype=np.int64)).tolist(), strict=True):
+            self.together[j], self.spread[j] = self._rates.of(view, j)
             best = np.maximum(self.together[j], self.spread[j])
             self.scale[j], self.span[j] = self._terms(view, j, left, best, active)
             self.fastest[j], self.work[j] = float(best.max()), left

@@ -12,8 +12,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.sparse import csc_array
 
+from optsched.errors import OptschedError
 from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.solvers.linear_program import LinearProgram
+from optsched.solvers.session import DUAL, Session
 
 WORTH = 2.0  # overheads that a block must last, where the job has another one to go into
 ALL = 1 - 1e-9  # of a job's work: the rest is rounding
@@ -47,6 +51,7 @@ class ForkPlan:
     def __init__(self, node_group: Ints, overhead: float) -> None:
         self._group, self._overhead = node_group, overhead
         self._nodes = np.bincount(node_group).astype(np.float64)
+        self._program = MakespanProgram(self._nodes)
         self._copies: dict[tuple[int, int], Copy] = {}  # by job and node
         self._blocks: dict[int, Floats] = {}  # y of every active job, seconds by group
         self._horizon = 0.0  # T
@@ -115,7 +120,7 @@ class ForkPlan:
             if j in row:
                 work[row[j]] -= rest
         work[work < (1 - ALL) * left] = 0.0
-        seconds, self._horizon = _least_makespan(work, rates, self._nodes, begun)
+        seconds, self._horizon = self._program.least(work, rates, begun)
         small = seconds < WORTH * self._overhead
         small &= seconds < seconds.max(axis=1, keepdims=True)
         kept = np.where(small, 0.0, seconds)
@@ -190,22 +195,56 @@ class ForkPlan:
         return starts
 
 
-def _least_makespan(work: Floats, rates: Floats, nodes: Floats, begun: Floats) -> tuple[Floats, float]:
-    # y f64[J, M] and T of the program; a job whose work has all begun has no blocks.
-    from scipy.optimize import linprog  # takes a while to import
-    from scipy.sparse import coo_array
+class MakespanProgram:
+    """The program in one HiGHS for a whole run: every solve begins without a basis.
 
-    (jobs, groups), best = rates.shape, rates.max(axis=1)
-    j, m = np.nonzero((rates > 0) & (work > 0)[:, None])
-    if not j.size:
-        return np.zeros_like(rates), 0.0
-    need = work / best  # seconds on the best group
-    scale, column, last = float(need.max()), np.arange(j.size), np.full(groups, j.size)
-    rows = np.concatenate([j, jobs + m, jobs + np.arange(groups)])
-    values = np.concatenate([-rates[j, m] / best[j], np.ones(j.size), -nodes])
-    matrix = coo_array((values, (rows, np.concatenate([column, column, last]))), shape=(jobs + groups, j.size + 1))
-    cost = np.append(np.zeros(j.size), 1.0)
-    found = linprog(cost, A_ub=matrix.tocsr(), b_ub=np.append(-need, -begun) / scale, method="highs-ds")
-    seconds = np.zeros_like(rates)
-    seconds[j, m] = np.maximum(found.x[:-1], 0.0) * scale
-    return np.where(seconds * rates > 1e-9 * work[:, None], seconds, 0.0), float(found.x[-1]) * scale
+    Parameters
+    ----------
+    nodes
+        Nodes of every group, f64[M].
+    """
+
+    def __init__(self, nodes: Floats) -> None:
+        self._nodes = nodes
+        self._session: Session | None = None
+
+    def least(self, work: Floats, rates: Floats, begun: Floats) -> tuple[Floats, float]:
+        """Return y f64[J, M] and T; a job whose work has all begun has no blocks.
+
+        Parameters
+        ----------
+        work
+            Units of work that are left to plan, f64[J].
+        rates
+            Units of work a second on a node of each group, f64[J, M].
+        begun
+            Seconds of work that the nodes of each group have begun, f64[M].
+
+        Raises
+        ------
+        OptschedError
+            The solver fails.
+        """
+        (jobs, groups), best = rates.shape, rates.max(axis=1)
+        j, m = np.nonzero((rates > 0) & (work > 0)[:, None])
+        if not j.size:
+            return np.zeros_like(rates), 0.0
+        need = work / best  # seconds on the best group
+        scale, upper = float(need.max()), np.append(-need, -begun)
+        # Column by column: the work of the job and the time of the group; at last T.
+        values = np.append(np.column_stack([-rates[j, m] / best[j], np.ones(j.size)]), -self._nodes)
+        rows = np.append(np.column_stack([j, jobs + m]), jobs + np.arange(groups))
+        begins = np.append(2 * np.arange(j.size + 1), values.size)
+        matrix = csc_array((values, rows, begins), shape=(jobs + groups, j.size + 1))
+        cost = np.append(np.zeros(j.size), 1.0)
+        program = LinearProgram.from_arrays(cost, matrix, np.full(upper.size, -np.inf), upper / scale)
+        if self._session is None:
+            self._session = Session(program, options={"solver": "simplex", "simplex_strategy": DUAL})
+        else:
+            self._session.replace(program)
+        x = self._session.solve().x
+        if x is None:
+            raise OptschedError("HiGHS: blocks of work: there is no optimum")
+        seconds = np.zeros_like(rates)
+        seconds[j, m] = np.maximum(x[:-1], 0.0) * scale
+        return np.where(seconds * rates > 1e-9 * work[:, None], seconds, 0.0), float(x[-1]) * scale

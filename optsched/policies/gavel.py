@@ -8,20 +8,32 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optsched.compiled import entry, worked
 from optsched.errors import check_legal
 from optsched.models.gavel_allocation import ActiveJobs
 from optsched.policies import POLICIES
 from optsched.policies.gavel_allocations import ALLOCATIONS, Setting, reference_order
-from optsched.policies.gavel_rounds import RoundDevices, ServiceAccount
-from optsched.policies.gpu_pools import GpuPools, gpu_pools
+from optsched.policies.gavel_rounds import (
+    ENTRIES,
+    MEMBERS,
+    PAUSES,
+    SEVERAL,
+    STARTS,
+    STOPS,
+    RoundBooks,
+    advance,
+    close,
+    reset,
+    round_books,
+    serve,
+)
+from optsched.policies.gpu_pools import GpuPools, PoolRates, gpu_pools
 from optsched.policies.round_clock import RoundClock
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, Moves, Policy, Start, View, Wake
 
-SEVERAL, IDLE = -1, -2  # in place of a type: a gang on several types, a job that does not run
 _NOBODY = np.zeros(0, dtype=np.int64)
-_NO_PAUSES = np.zeros(0), _NOBODY
 
 
 @POLICIES.register("gavel")
@@ -111,17 +123,13 @@ class Gavel(Policy):
         self._pools, n = gpu_pools(view), len(view.speeds.together)
         self._types = types = tuple(view.speeds.types[t] for t in self._pools.type)  # of every pool
         self._rule = ALLOCATIONS.get(self.policy)(Setting(types, self._pools.capacity.astype(np.float64)))
-        self._jobs = GavelJobs(n, self._pools, self.round)
-        self._book = ServiceAccount(n, len(types), self.round)
-        self._devices = RoundDevices(n, self._pools.pool, self._pools.size)
+        self._books = round_books(n, self._pools.pool, self._pools.size, self._pools.capacity)
+        self._jobs = GavelJobs(view, self._books, self._pools, self.round)
         self._clock = RoundClock(self.round)
         self._order = reference_order(types, tuple(self.type_order.lower().split("/")))
         self._draw = np.random.default_rng(self.seed)
         self._published_draw = random.Random(self.seed + 5)  # the seed and the generator of Gavel's simulator
-        self._type: Ints = np.full(n, IDLE)  # type of every job
-        self._active = _NOBODY  # arrived and not finished, in order of (arrival, index)
-        self._members, self._began = _NOBODY, 0.0  # jobs of this round, and its beginning
-        self._pauses = _NO_PAUSES  # (times, jobs) that stop before the round ends, in order
+        self._began = 0.0  # of this round
         self._changed = False  # jobs have arrived or completed since the last computation of shares
         self._found, self._first = -math.inf, math.nan  # times of the last and the first computation of shares
 
@@ -133,105 +141,72 @@ class Gavel(Policy):
         view
             State of the run.
         """
-        now = view.now
-        self._hear(view)
-        # Jobs that have stopped as planned since the last call.
-        times, jobs = self._pauses
-        over = int(times.searchsorted(now, side="right"))
-        if over:
-            self._pauses = times[over:], jobs[over:]
-            ran = self._type[jobs[:over]] != IDLE
-            self._leave(jobs[:over][ran], times[:over][ran])
-        running = self._running()
-        if not running.size:
+        now, b = view.now, self._books
+        running = self._hear(view, now)
+        if not running:
             self._clock.stop()
         if not self._clock.due(now):
-            return self._wake_when_idle(running)
-        self._book.record(running, self._type[running], np.full(running.size, now - self._began))
-        active = self._active
-        self._began, self._pauses = now, _NO_PAUSES
+            return self._wake_when_idle()
+        entry(close)(b, now - self._began)
+        active = view.active
+        self._began = now
         decisions: list[Decision] = []
         if active.size:
             self._allocate(view, active)
-            decisions = self._serve(active, running)
-        running = self._running()
-        if running.size:
-            decisions.append(Wake(self._clock.begin(now)))
-            if self.whole_iterations and not self.restart:
-                decisions += self._plan_pauses()
-        return decisions + self._wake_when_idle(running)
+            decisions = self._serve(active)
+            running = int(b.counts[MEMBERS])
+        if not running:
+            return decisions
+        decisions.append(Wake(self._clock.begin(now)))
+        pauses = int(b.counts[PAUSES])
+        if pauses:
+            decisions.append(Moves(stop=b.pause[:pauses].copy(), at=b.until[:pauses].copy()))
+        return decisions + self._wake_when_idle()
 
-    def _running(self) -> Ints:
-        return self._members[self._type[self._members] != IDLE]
-
-    def _hear(self, view: View) -> None:
-        if view.finished:
-            ended = np.array(view.finished)
-            self._leave(ended, np.full(ended.size, view.now))
-            self._active = self._active[~np.isin(self._active, ended)]
-        if view.arrived:
-            self._active = np.append(self._active, view.arrived)
-        for j in view.arrived:
+    def _hear(self, view: View, now: float) -> int:
+        # Jobs that have come and gone; the number of those that run.
+        arrived, finished = view.arrived, view.finished
+        running = int(entry(advance)(self._books, np.array(finished) if finished else _NOBODY, self._began, now))
+        for j in arrived:
             self._jobs.meet(view, j)
             if view.restart(j, self.restart) > 0:
-                self._jobs.whole[j] = 0.0  # a pause would cost more than it saves
-            self._book.arrive(j)
-        self._changed = self._changed or bool(view.finished or view.arrived)
+                self._books.whole[j] = 0.0  # a pause would cost more than it saves
+        self._changed = self._changed or bool(finished or arrived)
+        return running
 
-    def _leave(self, jobs: Ints, times: Floats) -> None:
-        # Record that these jobs stopped at these times.
-        self._book.record(jobs, self._type[jobs], times - self._began)
-        self._type[jobs] = IDLE
-        self._devices.leave(jobs)
-
-    def _plan_pauses(self) -> list[Decision]:
-        # Iterations that fit into the round; a job too slow for one runs to the end of the round.
-        types = self._type[self._members]
-        until = self._began + self._jobs.whole[self._members, types]
-        short = (until > self._began) & (types != SEVERAL)
-        jobs, until = self._members[short], until[short]
-        order = np.lexsort((jobs, until))
-        self._pauses = until[order], jobs[order]
-        return [Moves(stop=self._pauses[1], at=self._pauses[0])]
-
-    def _wake_when_idle(self, running: Ints) -> list[Decision]:
+    def _wake_when_idle(self) -> list[Decision]:
         # The round ends early with the last pause, if no job runs to its end.
-        times, jobs = self._pauses
-        if not 0 < running.size <= jobs.size:
-            return []
-        pausing = np.flatnonzero(self._type[jobs] != IDLE)
-        return [Wake(float(times[pausing[-1]]))] if pausing.size == running.size else []
+        time = float(self._books.last[0])
+        return [] if math.isnan(time) else [Wake(time)]
 
     def _allocate(self, view: View, active: Ints) -> None:
         if not self._changed:
             return
         usable = active[self._jobs.housed[active]]
         waited = view.now - self._found
-        early = self._found == self._first or not self._book.share[usable].any()
+        early = self._found == self._first or not self._books.share[usable].any()
         if not usable.size or not (waited >= self.reset or early):
             return
         left = view.left[usable] if self.knowledge is Knowledge.CLAIRVOYANT else np.full(usable.size, np.nan)
         share = self._rule.shares(self._jobs.active(usable, view.now, left))
-        self._book.reset(usable, share, waited if math.isfinite(waited) else 0.0)
+        reset(self._books, usable, share, waited if math.isfinite(waited) else 0.0, self.round)
         self._changed, self._found = False, view.now
         self._first = view.now if math.isnan(self._first) else self._first
 
-    def _serve(self, active: Ints, running: Ints) -> list[Decision]:
-        rate, gang = self._jobs.rate[active], self._jobs.gang[active]
-        chosen = self._book.selection(active, rate, gang, self._pools.capacity, self._service_order())
-        if self.as_published:
-            chosen[~self._book.settled[active]] = -1  # the GPUs for which they were chosen stay idle
-        served = np.flatnonzero(chosen >= 0)
-        jobs, types = active[served], chosen[served]
-        stayed, moved = self._devices.give(jobs, types, gang[served])
+    def _serve(self, active: Ints) -> list[Decision]:
+        b, pauses = self._books, self.whole_iterations and not self.restart
+        entry(serve)(b, active, self._service_order(), self._began, self.as_published, pauses)
+        worked(serve, active.size)
         mixed = self._left_over(active[~self._jobs.housed[active]]) if self.mixed else {}
-        self._type[running] = IDLE
-        self._type[stayed] = SEVERAL  # any value other than IDLE
-        stopped = running[self._type[running] == IDLE]
-        self._type[jobs] = types
-        several = np.array(list(mixed), dtype=np.int64)
-        self._type[several], self._members = SEVERAL, np.concatenate([jobs, several])
-        moves = Moves(stopped, None, moved, *self._devices.places(moved))
+        stops, starts, entries = b.counts[[STOPS, STARTS, ENTRIES]].tolist()
+        for j in mixed:
+            b.type[j], b.member[b.counts[MEMBERS]] = SEVERAL, j
+            b.counts[MEMBERS] += 1
+            b.last[0] = math.nan  # it runs to the end of the round
+        moves = Moves(
+            stop=b.stop[:stops], start=b.start[:starts], first=b.on[: starts + 1],
+            node=b.start_node[:entries], count=b.start_gpus[:entries],
+        )  # fmt: skip
         return [moves, *(Start(j, on=on) for j, on in mixed.items())]
 
     def _service_order(self) -> Ints:
@@ -246,11 +221,11 @@ class Gavel(Policy):
     def _left_over(self, homeless: Ints) -> dict[int, tuple[tuple[int, int], ...]]:
         # Gangs larger than any type they may use take the GPUs that are left, node by node.
         plan: dict[int, tuple[tuple[int, int], ...]] = {}
-        free = self._devices.free
+        free = self._books.free
         for j in homeless.tolist():
             nodes = np.flatnonzero((free > 0) & self._jobs.may[j, self._pools.pool])
             before = np.cumsum(free[nodes]) - free[nodes]
-            missing = int(self._jobs.gang[j]) - before
+            missing = int(self._books.gang[j]) - before
             if nodes.size and missing[-1] <= free[nodes[-1]]:
                 part = np.minimum(free[nodes], missing)
                 plan[j] = tuple((h, c) for h, c in zip(nodes.tolist(), part.tolist(), strict=True) if c > 0)
@@ -262,7 +237,7 @@ class Gavel(Policy):
         """Return ``share_TYPE`` f64[n] of every GPU type: the last share of time that every job should have there."""
         shares: dict[str, Floats] = {}
         for k, name in enumerate(self._types):
-            shares[f"share_{name}"] = shares.get(f"share_{name}", 0.0) + self._book.share[:, k]
+            shares[f"share_{name}"] = shares.get(f"share_{name}", 0.0) + self._books.share[:, k]
         return shares
 
 
@@ -270,35 +245,38 @@ ROUNDED = 1e-9  # relative: a product of floats that is closer to an integer is 
 
 
 class GavelJobs:
-    """Facts about n jobs on T pools of GPUs; the entries of a job are filled when it arrives.
+    """Facts about jobs on T pools of GPUs: the entries of jobs that have arrived, here and in the books.
 
-    ``rate`` f64[n, T]: units of work a second of the whole gang, on one node if a node can hold it, otherwise over
-    several; 0 if it may not run there or the pool is too small. ``may`` bool[n, T]: the job may use these GPUs
-    together with others. ``whole`` f64[n, T]: seconds of its iterations that fit into a round; 0 if they fill the
-    round, or none fits.
+    ``may`` bool[n, T]: the job may use these GPUs together with others. ``housed``: some pool can hold all of it.
 
     Parameters
     ----------
-    n
-        Number of jobs of the instance.
+    view
+        State of the run.
+    books
+        Books of the rounds; their rates are written.
     pools
         Pools of the cluster.
     length
         Length of a round, in seconds.
     """
 
-    def __init__(self, n: int, pools: GpuPools, length: float) -> None:
-        self._pools, self._length = pools, length
-        self.rate = np.zeros((n, pools.type.size))
-        self.may = np.zeros((n, pools.type.size), dtype=np.bool_)
-        self.whole = np.zeros((n, pools.type.size))
-        self.housed = np.zeros(n, dtype=np.bool_)  # some pool can hold all of it
-        self.gang = np.zeros(n, dtype=np.int64)
-        self.weight = np.zeros(n)
-        self.arrival = np.zeros(n)
+    def __init__(self, view: View, books: RoundBooks, pools: GpuPools, length: float) -> None:
+        self._books, self._rates = books, PoolRates(view, pools)
+        gang, n = view.speeds.gang[:, None], books.gang.size
+        together, spread = self._rates.together, self._rates.spread
+        fits = np.where(gang <= pools.largest, together, spread)
+        rate = books.rate[:] = np.where(gang <= pools.capacity, fits, 0.0)
+        # where the rate is 0, the number of iterations is 0, too
+        whole = np.floor(rate * length * (1 + ROUNDED)) / np.where(rate > 0, rate, 1.0)
+        books.whole[:] = np.where(whole < length * (1 - ROUNDED), whole, 0.0)
+        books.gang[:], books.small[:], books.received[:] = gang[:, 0], -gang[:, 0], length / 2
+        self.may: Bools = together > 0
+        self.housed: Bools = np.any(rate > 0, axis=1)
+        self.weight, self.arrival = np.zeros((2, n))
 
     def meet(self, view: View, job: int) -> None:
-        """Fill in the entries of a job that arrives.
+        """Fill in what is known when a job arrives.
 
         Parameters
         ----------
@@ -307,16 +285,12 @@ class GavelJobs:
         job
             Number of the job.
         """
-        together, spread = self._pools.rates(view, job)
-        gang = view.gpus(job)
-        fits = np.where(gang <= self._pools.largest, together, spread)
-        rate = self.rate[job] = np.where(gang <= self._pools.capacity, fits, 0.0)
-        # where the rate is 0, the number of iterations is 0, too
-        whole = np.floor(rate * self._length * (1 + ROUNDED)) / np.where(rate > 0, rate, 1.0)
-        self.whole[job] = np.where(whole < self._length * (1 - ROUNDED), whole, 0.0)
-        self.may[job], self.housed[job] = together > 0, bool(self.rate[job].any())
-        self.gang[job], self.weight[job] = gang, view.weight(job)
-        self.arrival[job] = view.arrival(job)
+        self.weight[job], self.arrival[job] = view.weight(job), view.arrival(job)
+        forbidden = self._rates.forbidden(view, job)
+        if forbidden is not None:
+            self._books.rate[job, forbidden] = self._books.whole[job, forbidden] = 0.0
+            self.may[job, forbidden] = False
+            self.housed[job] = bool(self._books.rate[job].any())
 
     def active(self, ids: Ints, now: float, left: Floats) -> ActiveJobs:
         """Return some jobs in the form that an allocation rule takes.
@@ -330,4 +304,5 @@ class GavelJobs:
         left
             Work left of each, f64[m]; nan if the rule must not know it.
         """
-        return ActiveJobs(ids, self.rate[ids], self.gang[ids], self.weight[ids], now - self.arrival[ids], left)
+        b = self._books
+        return ActiveJobs(ids, b.rate[ids], b.gang[ids], self.weight[ids], now - self.arrival[ids], left)

@@ -9,169 +9,222 @@ compiled.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
+import numba
 import numpy as np
 
-from optsched.compiled import njit
+from optsched.compiled import KERNEL, NESTED, njit, types
 from optsched.policies.ties import leading_of
-from optsched.problem.arrays import Floats, Ints
+from optsched.policies.unified_gang_deals import sort_stably
+from optsched.problem.arrays import Bools, Floats, Ints
 
 FIRST = 1e9  # priority X_mr * FIRST of a job without a recorded second: before all others
+SEVERAL, IDLE = -1, -2  # in place of a type: a gang on several types, a job that does not run
+NOBODY = -1
+MEMBERS, PAUSED, PAUSES, SIDE, ROWS, STOPS, STARTS, ENTRIES = range(8)  # of ``counts``
 
 
-class ServiceAccount:
-    """Service that every job received since the last reset.
+class RoundBooks(NamedTuple):
+    """Everything that `serve` reads and writes about n jobs, T types, N nodes and G GPUs; ``counts`` i64[8].
+
+    f64[n, T]: ``rate`` of the whole gang (0: may not run), ``whole`` seconds of its iterations that fit into a round (0:
+    it runs to the end of the round), ``share`` X, ``received`` seconds, including the half round at the start, and
+    ``deficit`` seconds behind earlier shares. ``total`` seconds of all jobs f64[T]. ``gang`` i64[n], ``small`` f64[n]
+    (its opposite), ``number`` f64[n] of the job. ``settled`` jobs have been present at a reset. ``type`` i64[n] on which
+    a job runs. ``capacity`` i64[T], ``pool`` (type), ``size`` and ``free`` i64[N]; the nodes of a type before
+    ``begins`` i64[T] are full.
+
+    Of the round: the first ``counts[MEMBERS]`` are ``member``; pauses from ``counts[PAUSED]`` to ``counts[PAUSES]``:
+    job ``pause[p]`` stops at ``until[p]``; ``last[0]`` is the time of the last one if no job runs to the end of the
+    round, else nan. ``row`` i64[n] of a job in the ``holder`` array (-1: none); holder r has
+    entries ``first[side, r]`` to ``first[side, r + 1]`` of ``node`` and ``held``, one side a round. Scratch: ``chosen``
+    type, ``queue`` and ``keys`` by position, ``wanted`` type by job, ``stays``, ``running``, ``sorted``, ``ending``.
+    Moves: ``stop``; ``start`` on entries ``on`` to the next of ``start_node`` and ``start_gpus``.
+    """
+
+    counts: Ints
+    rate: Floats
+    whole: Floats
+    share: Floats
+    received: Floats
+    deficit: Floats
+    total: Floats
+    gang: Ints
+    small: Floats
+    number: Floats
+    settled: Bools
+    type: Ints
+    capacity: Ints
+    pool: Ints
+    size: Ints
+    free: Ints
+    begins: Ints
+    member: Ints
+    pause: Ints
+    until: Floats
+    last: Floats
+    row: Ints
+    holder: Ints
+    first: Ints
+    node: Ints
+    held: Ints
+    chosen: Ints
+    queue: Ints
+    keys: Floats
+    wanted: Ints
+    stays: Bools
+    running: Ints
+    sorted: Ints
+    ending: Floats
+    stop: Ints
+    start: Ints
+    on: Ints
+    start_node: Ints
+    start_gpus: Ints
+
+
+def round_books(n: int, pool: Ints, size: Ints, capacity: Ints) -> RoundBooks:
+    """Return books of jobs that have not arrived.
 
     Parameters
     ----------
     n
         Number of jobs of the instance.
-    types
-        Number of GPU types, T.
-    length
-        Length of a round, in seconds.
+    pool
+        Type of every node, i64[N].
+    size
+        GPUs of every node, i64[N].
+    capacity
+        GPUs of every type, i64[T].
     """
+    count, total, nodes = capacity.size, int(size.sum()), pool.size
 
-    def __init__(self, n: int, types: int, length: float) -> None:
-        self.length = length
-        self.share = np.zeros((n, types))  # X
-        self.received = np.zeros((n, types))  # seconds, including the half round at the start
-        self.total = np.zeros(types)
-        self.deficit = np.zeros((n, types))
-        self.settled = np.zeros(n, dtype=np.bool_)  # it has been present at a reset
+    def ints(*shape: int) -> Ints:
+        return np.zeros(shape, dtype=np.int64)
 
-    def arrive(self, job: int) -> None:
-        """Add a new job, without a share until the next reset.
-
-        Parameters
-        ----------
-        job
-            Number of the job.
-        """
-        self.received[job] = self.length / 2
-
-    def record(self, jobs: Ints, types: Ints, seconds: Floats) -> None:
-        """Record the time for which jobs ran; a job counts once, whatever the size of its gang.
-
-        A type below 0 means several types. Such a run is not recorded: there is no share to compare it with.
-
-        Parameters
-        ----------
-        jobs
-            Numbers of the jobs, i64[k], no job twice.
-        types
-            Type on which each ran, i64[k].
-        seconds
-            Time for which each ran, f64[k].
-        """
-        one = types >= 0
-        jobs, types, seconds = jobs[one], types[one], seconds[one]
-        self.received[jobs, types] += seconds
-        np.add.at(self.total, types, seconds)
-
-    def reset(self, active: Ints, share: Floats, elapsed: float) -> None:
-        """Settle the deficits under the old shares and begin with new ones.
-
-        Parameters
-        ----------
-        active
-            Numbers of the active jobs, i64[m].
-        share
-            New shares X, f64[m, T].
-        elapsed
-            Seconds since the last reset.
-        """
-        owed = self.share[active] * elapsed - (self.received[active] - self.length / 2)
-        self.deficit[active] += owed
-        self.received[active] = self.length / 2
-        self.total[:] = active.size * self.length / 2
-        self.share[:] = 0.0
-        self.share[active] = share
-        self.settled[active] = True
-
-    def selection(self, active: Ints, rate: Floats, gang: Ints, capacity: Ints, order: Ints) -> Ints:
-        """Return the type on which every active job runs in the next round, i64[m]; -1: it does not run.
-
-        Parameters
-        ----------
-        active
-            Numbers of the active jobs, i64[m].
-        rate
-            Rates f64[m, T]; 0 if a job may not run.
-        gang
-            GPUs of each job, i64[m].
-        capacity
-            GPUs of each type, i64[T].
-        order
-            Types in the order in which they are served, i64[T].
-        """
-        book = (self.share, self.received, self.total, self.deficit)
-        types: Ints = choose(active, *book, rate, gang, capacity, order)
-        return types
+    rate, whole, share, received, deficit = np.zeros((5, n, count))
+    gang, member, pause, chosen, queue, wanted, running, scratch, stop = ints(9, n)
+    return RoundBooks(
+        counts=ints(8), rate=rate, whole=whole, share=share, received=received, deficit=deficit, total=np.zeros(count),
+        gang=gang, small=np.zeros(n), number=np.arange(n, dtype=np.float64), settled=np.zeros(n, dtype=bool),
+        type=np.full(n, IDLE), capacity=capacity.astype(np.int64), pool=pool.astype(np.int64),
+        size=size.astype(np.int64), free=ints(nodes), begins=ints(count), member=member, pause=pause, until=np.zeros(n),
+        last=np.full(1, np.nan),
+        row=np.full(n, NOBODY), holder=ints(total), first=ints(2, total + 1), node=ints(2, total), held=ints(2, total),
+        chosen=chosen, queue=queue, keys=np.zeros((n, 3)), wanted=wanted, stays=np.zeros(total, dtype=bool),
+        running=running, sorted=scratch, ending=np.zeros(n), stop=stop, start=ints(total), on=ints(total + 1),
+        start_node=ints(total), start_gpus=ints(total),
+    )  # fmt: skip
 
 
-@njit
-def choose(
-    active: Any, share: Any, received: Any, total: Any, deficit: Any, rate: Any, gang: Any, capacity: Any, order: Any
-) -> Any:
-    """Choose the jobs of a round, compiled; see `ServiceAccount.selection`.
-
-    O(T (m + k log m)) for k jobs that are looked at before a type is full: the other jobs stay unsorted in a heap.
+def reset(b: RoundBooks, active: Ints, share: Floats, elapsed: float, length: float) -> None:
+    """Settle the deficits under the old shares and begin with new ones.
 
     Parameters
     ----------
+    b
+        The books.
     active
         Numbers of the active jobs, i64[m].
     share
-        Shares X of all jobs, f64[n, T].
-    received
-        Seconds that all jobs received since the last reset, f64[n, T].
-    total
-        Seconds of all jobs on each type since the last reset, f64[T].
-    deficit
-        Seconds that all jobs are behind their earlier shares, f64[n, T].
-    rate
-        Rates f64[m, T]; 0 if a job may not run.
-    gang
-        GPUs of each job, i64[m].
-    capacity
-        GPUs of each type, i64[T].
-    order
-        Types in the order in which they are served, i64[T].
-
-    Returns
-    -------
-    i64[m]
-        Type of each job; -1: it does not run.
+        New shares X, f64[m, T].
+    elapsed
+        Seconds since the last reset.
+    length
+        Length of a round, in seconds.
     """
-    chosen, queue = np.full(active.size, -1, np.int64), np.empty(active.size, np.int64)
-    keys = np.empty((active.size, 3))
-    for t in order:
-        left, size = capacity[t], 0
-        for i in range(active.size):
-            j = active[i]
-            if chosen[i] >= 0 or rate[i, t] <= 0 or gang[i] > left:
-                continue
-            x = share[j, t]
-            urgency = priority(x, received[j, t], total[t])
-            keys[i, 0], keys[i, 1], keys[i, 2] = leading_of(urgency), leading_of(deficit[j, t]), leading_of(x)
-            queue[size] = i
-            size += 1
-        for place in range(size // 2 - 1, -1, -1):
-            sink(queue, size, place, keys)
-        while size > 0 and left > 0:
-            i = queue[0]
-            if gang[i] <= left:
-                chosen[i] = t
-                left -= gang[i]
-            size -= 1
-            queue[0] = queue[size]
-            sink(queue, size, 0, keys)
-    return chosen
+    owed = b.share[active] * elapsed - (b.received[active] - length / 2)
+    b.deficit[active] += owed
+    b.received[active] = length / 2
+    b.total[:] = active.size * length / 2
+    b.share[:] = 0.0
+    b.share[active] = share
+    b.settled[active] = True
 
 
-@njit
+_ONE = np.ones(1, dtype=np.int64)
+_BOOKS = numba.typeof(round_books(1, np.zeros(1, dtype=np.int64), _ONE, _ONE))
+_I, _F = types.int64, types.float64
+
+
+# --- what has run -----------------------------------------------------------------------------------------------------
+
+
+@njit(**NESTED)
+def record(b: RoundBooks, j: int, seconds: float) -> None:
+    """Record the time for which a job ran; a job counts once, whatever the size of its gang.
+
+    A run on several types is not recorded: there is no share to compare it with.
+
+    Parameters
+    ----------
+    b
+        The books.
+    j
+        Number of the job.
+    seconds
+        Time for which it ran.
+    """
+    t = b.type[j]
+    if t >= 0:
+        b.received[j, t] += seconds
+        b.total[t] += seconds
+
+
+@njit(**NESTED)
+def _leave(b: RoundBooks, j: int, seconds: float) -> None:
+    record(b, j, seconds)
+    b.type[j], b.row[j] = IDLE, NOBODY
+
+
+@njit(**NESTED)
+def _note_last_pause(b: RoundBooks, running: int) -> None:
+    # When does the round end if no job runs to its end? nan: one does, or nobody runs.
+    pausing = 0
+    b.last[0] = np.nan
+    if running <= b.counts[PAUSES] - b.counts[PAUSED]:
+        for p in range(b.counts[PAUSED], b.counts[PAUSES]):
+            if b.type[b.pause[p]] != IDLE:
+                pausing += 1
+                b.last[0] = b.until[p]
+    if pausing != running:
+        b.last[0] = np.nan
+
+
+@njit(signature=_I(_BOOKS, _I[::1], _F, _F), **KERNEL)
+def advance(b: RoundBooks, ended: Ints, began: float, now: float) -> int:
+    """Record the runs that have ended, by a completion or a pause, and return the number of jobs that run.
+
+    Parameters
+    ----------
+    b
+        The books.
+    ended
+        Jobs that completed now, i64[k].
+    began
+        Beginning of the round, in seconds.
+    now
+        Time in seconds.
+    """
+    for j in ended:
+        _leave(b, j, now - began)
+    while b.counts[PAUSED] < b.counts[PAUSES] and b.until[b.counts[PAUSED]] <= now:
+        j = b.pause[b.counts[PAUSED]]
+        if b.type[j] != IDLE:
+            _leave(b, j, b.until[b.counts[PAUSED]] - began)
+        b.counts[PAUSED] += 1
+    running = 0
+    for i in range(b.counts[MEMBERS]):
+        running += b.type[b.member[i]] != IDLE
+    _note_last_pause(b, running)
+    return running
+
+
+# --- who runs ---------------------------------------------------------------------------------------------------------
+
+
+@njit(**NESTED)
 def priority(share: float, received: float, total: float) -> float:
     """Return the priority X/f of a job on a type; 0 without a share.
 
@@ -189,211 +242,78 @@ def priority(share: float, received: float, total: float) -> float:
     return share * total / received if received > 0 and total > 0 else share * FIRST
 
 
-@njit
-def sink(queue: Any, size: int, place: int, keys: Any) -> None:
-    """Restore the heap below a place: largest keys first, then in the order of jobs.
+@njit(**NESTED)
+def _goes_first(b: RoundBooks, i: int, k: int) -> bool:
+    # Is the job in position i served before that in position k?
+    for c in range(3):
+        if b.keys[i, c] != b.keys[k, c]:
+            return bool(b.keys[i, c] > b.keys[k, c])
+    return i < k
 
-    Parameters
-    ----------
-    queue
-        Heap of positions of jobs, i64[]; changed in place.
-    size
-        Number of entries of the heap.
-    place
-        Entry that may be out of order.
-    keys
-        Priority, deficit and share of each job, f64[m, 3].
-    """
+
+@njit(**NESTED)
+def _sink(b: RoundBooks, size: int, place: int) -> None:
+    # Restore the heap below a place: largest keys first, then in the order of jobs.
+    queue = b.queue
     while 2 * place + 1 < size:
         child = 2 * place + 1
-        if child + 1 < size and goes_first(queue[child + 1], queue[child], keys):
+        if child + 1 < size and _goes_first(b, queue[child + 1], queue[child]):
             child += 1
-        if not goes_first(queue[child], queue[place], keys):
+        if not _goes_first(b, queue[child], queue[place]):
             break
         queue[place], queue[child] = queue[child], queue[place]
         place = child
 
 
-@njit
-def goes_first(i: int, k: int, keys: Any) -> bool:
-    """Return True if job i is served before job k.
+@njit(**NESTED)
+def choose(b: RoundBooks, active: Ints, order: Ints) -> None:
+    """Choose the jobs of a round: ``chosen`` is the type of each active job; -1: it does not run.
+
+    O(T (m + k log m)) for k jobs that are looked at before a type is full: the other jobs stay unsorted in a heap.
 
     Parameters
     ----------
-    i, k
-        Positions of two jobs.
-    keys
-        Priority, deficit and share of each job, f64[m, 3].
+    b
+        The books.
+    active
+        Numbers of the active jobs, i64[m].
+    order
+        Types in the order in which they are served, i64[T].
     """
-    for c in range(3):
-        if keys[i, c] != keys[k, c]:
-            return bool(keys[i, c] > keys[k, c])
-    return i < k
+    chosen = b.chosen
+    chosen[: active.size] = NOBODY
+    for t in order:
+        left, size = b.capacity[t], 0
+        for i in range(active.size):
+            j = active[i]
+            if chosen[i] >= 0 or b.rate[j, t] <= 0 or b.gang[j] > left:
+                continue
+            x = b.share[j, t]
+            urgency = priority(x, b.received[j, t], b.total[t])
+            b.keys[i, 0], b.keys[i, 1] = leading_of(urgency), leading_of(b.deficit[j, t])
+            b.keys[i, 2] = leading_of(x)
+            b.queue[size] = i
+            size += 1
+        for place in range(size // 2 - 1, -1, -1):
+            _sink(b, size, place)
+        while size > 0 and left > 0:
+            i = b.queue[0]
+            if b.gang[active[i]] <= left:
+                chosen[i] = t
+                left -= b.gang[active[i]]
+            size -= 1
+            b.queue[0] = b.queue[size]
+            _sink(b, size, 0)
 
 
-class RoundDevices:
-    """Nodes of the jobs of a round; the gangs of one round lie in flat arrays.
-
-    Parameters
-    ----------
-    n
-        Number of jobs of the instance.
-    pool
-        Type of every node, i64[N].
-    size
-        GPUs of every node, i64[N].
-    """
-
-    def __init__(self, n: int, pool: Ints, size: Ints) -> None:
-        self._pool, self._size = pool, size
-        self.free = size.copy()
-        self._row = np.full(n, -1, dtype=np.int64)  # of a job among the entries of the last round
-        self._jobs = np.zeros(0, dtype=np.int64)
-        self._first = np.zeros(1, dtype=np.int64)
-        self._node = np.zeros(0, dtype=np.int64)
-        self._count = np.zeros(0, dtype=np.int64)
-
-    def give(self, jobs: Ints, chosen: Ints, gang: Ints) -> tuple[Ints, Ints]:
-        """Give devices to the jobs of a round, larger gangs first.
-
-        A gang that moves goes to the first node with GPUs for all of it; if there is none, server by server. A job of
-        the last round has at most the devices that it is given now. Afterwards ``free`` holds the free GPUs of every
-        node.
-
-        Parameters
-        ----------
-        jobs
-            Numbers of the jobs, i64[k].
-        chosen
-            Type of each, i64[k].
-        gang
-            GPUs of each, i64[k].
-
-        Returns
-        -------
-        tuple
-            Jobs that keep their devices, and the others, larger gangs first.
-        """
-        order = np.argsort(-gang, kind="stable")
-        jobs = jobs[order]
-        self.free = self._size.copy()
-        held = (self._row[jobs], self._first, self._node, self._count)
-        stays, *gangs = give(gang[order], chosen[order], self._pool, self.free, *held, int(gang.sum()))
-        self._row[self._jobs] = -1
-        self._row[jobs] = np.arange(jobs.size)
-        self._jobs, (self._first, self._node, self._count) = jobs, gangs
-        return jobs[stays], jobs[~stays]
-
-    def leave(self, jobs: Ints) -> None:
-        """Record that jobs have no devices to keep.
-
-        Parameters
-        ----------
-        jobs
-            Numbers of the jobs, i64[k].
-        """
-        self._row[jobs] = -1
-
-    def places(self, jobs: Ints) -> tuple[Ints, Ints, Ints]:
-        """Return the places of jobs that have been given devices.
-
-        Parameters
-        ----------
-        jobs
-            Numbers of the jobs, i64[k].
-
-        Returns
-        -------
-        tuple
-            First entry of each job i64[k + 1], node i64[] and GPUs i64[] of each entry.
-        """
-        rows = self._row[jobs]
-        begin = self._first[rows]
-        sizes = self._first[rows + 1] - begin
-        first = np.zeros(jobs.size + 1, dtype=np.int64)
-        np.cumsum(sizes, out=first[1:])
-        entry = np.repeat(begin - first[:-1], sizes) + np.arange(first[-1])
-        return first, self._node[entry], self._count[entry]
+# --- on which devices -------------------------------------------------------------------------------------------------
 
 
-@njit
-def give(
-    gang: Any, chosen: Any, pool: Any, free: Any, row: Any, held_first: Any, held_node: Any, held_count: Any, room: int
-) -> Any:
-    """Give devices, by falling size of gang; in each size, jobs that keep theirs come first.
-
-    Parameters
-    ----------
-    gang
-        GPUs of each job, i64[m], decreasing.
-    chosen
-        Type of each job, i64[m].
-    pool
-        Type of every node, i64[N].
-    free
-        Free GPUs of every node, i64[N]; changed in place.
-    row
-        Row of each job among the gangs of the last round, i64[m]; -1: none.
-    held_first, held_node, held_count
-        Gangs of the last round: first entry of each row, node and GPUs of each entry.
-    room
-        GPUs of all jobs together.
-
-    Returns
-    -------
-    tuple
-        Jobs that keep their devices bool[m], first entry of each job i64[m + 1], node and GPUs of each entry i64[room].
-    """
-    stays, first = np.zeros(gang.size, np.bool_), np.zeros(gang.size + 1, np.int64)
-    node, count = np.zeros(room, np.int64), np.zeros(room, np.int64)
-    start = np.zeros(pool.max() + 1, np.int64)  # the nodes of a pool before this one are full
-    begin, entry = 0, 0
-    while begin < gang.size:
-        end = begin
-        while end < gang.size and gang[end] == gang[begin]:
-            end += 1
-        for i in range(begin, end):
-            stays[i] = row[i] >= 0
-            if stays[i]:
-                for e in range(held_first[row[i]], held_first[row[i] + 1]):
-                    h = held_node[e]
-                    stays[i] = stays[i] and pool[h] == chosen[i] and free[h] >= held_count[e]
-            if stays[i]:
-                for e in range(held_first[row[i]], held_first[row[i] + 1]):
-                    free[held_node[e]] -= held_count[e]
-        for i in range(begin, end):
-            if stays[i]:
-                for e in range(held_first[row[i]], held_first[row[i] + 1]):
-                    node[entry], count[entry] = held_node[e], held_count[e]
-                    entry += 1
-            else:
-                entry = spread_out(gang[i], chosen[i], pool, free, start, node, count, entry)
-            first[i + 1] = entry
-        begin = end
-    return stays, first, node, count
-
-
-@njit
-def spread_out(gang: int, t: int, pool: Any, free: Any, start: Any, node: Any, count: Any, entry: int) -> int:
-    """Write GPUs of one type for one gang and return the next free entry.
-
-    Parameters
-    ----------
-    gang
-        GPUs of the gang.
-    t
-        GPU type.
-    pool
-        Type of every node, i64[N].
-    free
-        Free GPUs of every node, i64[N]; changed in place.
-    start
-        Node of each type before which all nodes are full, i64[T]; changed in place.
-    node, count
-        Entries to be written, i64[].
-    entry
-        First entry to be written.
-    """
+@njit(**NESTED)
+def _spread_out(b: RoundBooks, gang: int, t: int, side: int, entry: int) -> int:
+    # Write GPUs of one type for one gang, on the first node with GPUs for all of it, otherwise server by server; the next
+    # free entry.
+    pool, free, start = b.pool, b.free, b.begins
     while start[t] < pool.size and (pool[start[t]] != t or free[start[t]] == 0):
         start[t] += 1
     begin = start[t]
@@ -406,8 +326,168 @@ def spread_out(gang: int, t: int, pool: Any, free: Any, start: Any, node: Any, c
             break
         if pool[h] == t and free[h] > 0:
             part = min(gang, free[h])
-            node[entry], count[entry] = h, part
+            b.node[side, entry], b.held[side, entry] = h, part
             entry += 1
             free[h] -= part
             gang -= part
     return entry
+
+
+@njit(**NESTED)
+def _may_stay(b: RoundBooks, j: int, side: int) -> bool:
+    r = b.row[j]
+    if r < 0:
+        return False
+    for e in range(b.first[side, r], b.first[side, r + 1]):
+        h = b.node[side, e]
+        if b.pool[h] != b.wanted[j] or b.free[h] < b.held[side, e]:
+            return False
+    return True
+
+
+@njit(**NESTED)
+def give(b: RoundBooks, count: int) -> None:
+    """Give devices to the first jobs in ``queue``, by falling size of gang; in each size, jobs that keep theirs come first.
+
+    A job of the last round has at most the devices that it is given now. Afterwards ``free`` holds the free GPUs of
+    every node.
+
+    Parameters
+    ----------
+    b
+        The books; ``wanted`` has the type of each job.
+    count
+        Number of jobs, larger gangs first.
+    """
+    old, jobs, entry, begin = b.counts[SIDE], b.queue, 0, 0
+    new = 1 - old
+    for h in range(b.size.size):
+        b.free[h] = b.size[h]
+    b.begins[:] = 0
+    b.first[new, 0] = 0
+    while begin < count:
+        end = begin
+        while end < count and b.gang[jobs[end]] == b.gang[jobs[begin]]:
+            end += 1
+        for i in range(begin, end):
+            b.stays[i] = _may_stay(b, jobs[i], old)
+            if b.stays[i]:
+                for e in range(b.first[old, b.row[jobs[i]]], b.first[old, b.row[jobs[i]] + 1]):
+                    b.free[b.node[old, e]] -= b.held[old, e]
+        for i in range(begin, end):
+            j = jobs[i]
+            if b.stays[i]:
+                for e in range(b.first[old, b.row[j]], b.first[old, b.row[j] + 1]):
+                    b.node[new, entry], b.held[new, entry] = b.node[old, e], b.held[old, e]
+                    entry += 1
+            else:
+                entry = _spread_out(b, b.gang[j], b.wanted[j], new, entry)
+            b.first[new, i + 1] = entry
+        begin = end
+    for r in range(b.counts[ROWS]):
+        b.row[b.holder[r]] = NOBODY
+    for i in range(count):
+        b.holder[i], b.row[jobs[i]] = jobs[i], i
+    b.counts[ROWS], b.counts[SIDE] = count, new
+
+
+# --- a round ----------------------------------------------------------------------------------------------------------
+
+
+@njit(**NESTED)
+def _move(b: RoundBooks, count: int, running: int) -> None:
+    # Jobs that run and do not keep their devices stop; jobs of the round that do not keep theirs start.
+    stops, starts, entries, side = 0, 0, 0, b.counts[SIDE]
+    for i in range(running):
+        b.type[b.running[i]] = IDLE
+    for i in range(count):
+        if b.stays[i]:
+            b.type[b.queue[i]] = SEVERAL  # any value other than IDLE
+    for i in range(running):
+        if b.type[b.running[i]] == IDLE:
+            b.stop[stops] = b.running[i]
+            stops += 1
+    b.on[0] = 0
+    for i in range(count):
+        j = b.queue[i]
+        b.type[j] = b.wanted[j]
+        if not b.stays[i]:
+            for e in range(b.first[side, i], b.first[side, i + 1]):
+                b.start_node[entries], b.start_gpus[entries] = b.node[side, e], b.held[side, e]
+                entries += 1
+            b.start[starts], b.on[starts + 1] = j, entries
+            starts += 1
+    b.counts[STOPS], b.counts[STARTS], b.counts[ENTRIES] = stops, starts, entries
+
+
+@njit(**NESTED)
+def _plan_pauses(b: RoundBooks, began: float) -> None:
+    # Iterations that fit into the round, in order of (time, job); a job too slow for one runs to the end of the round.
+    pauses = 0
+    for i in range(b.counts[MEMBERS]):
+        j = b.member[i]
+        if began + b.whole[j, b.type[j]] > began:
+            b.pause[pauses], b.ending[j] = j, began + b.whole[j, b.type[j]]
+            pauses += 1
+    sort_stably(b.number, b.pause, 0, pauses, b.sorted)
+    sort_stably(b.ending, b.pause, 0, pauses, b.sorted)
+    for p in range(pauses):
+        b.until[p] = b.ending[b.pause[p]]
+    b.counts[PAUSES] = pauses
+
+
+@njit(signature=types.void(_BOOKS, _I[::1], _I[::1], _F, types.boolean, types.boolean), **KERNEL)
+def serve(b: RoundBooks, active: Ints, order: Ints, now: float, waits: bool, pauses: bool) -> None:
+    """Write the moves and the pauses of a round that begins, after the last one has been closed.
+
+    Parameters
+    ----------
+    b
+        The books.
+    active
+        Numbers of the active jobs, i64[m].
+    order
+        Types in the order in which they are served, i64[T].
+    now
+        Beginning of the round, in seconds.
+    waits
+        Leave the GPUs idle for which jobs were chosen that have no share yet.
+    pauses
+        Stop jobs before an iteration that the round cuts off.
+    """
+    running, count = 0, 0
+    for i in range(b.counts[MEMBERS]):
+        if b.type[b.member[i]] != IDLE:
+            b.running[running] = b.member[i]
+            running += 1
+    choose(b, active, order)
+    for i in range(active.size):
+        j = active[i]
+        if b.chosen[i] >= 0 and (b.settled[j] or not waits):
+            b.member[count], b.wanted[j] = j, b.chosen[i]
+            count += 1
+    for i in range(count):
+        b.queue[i] = b.member[i]
+    sort_stably(b.small, b.queue, 0, count, b.sorted)
+    give(b, count)
+    _move(b, count, running)
+    b.counts[MEMBERS], b.counts[PAUSED], b.counts[PAUSES] = count, 0, 0
+    if pauses:
+        _plan_pauses(b, now)
+    _note_last_pause(b, count)
+
+
+@njit(signature=types.void(_BOOKS, _F), **KERNEL)
+def close(b: RoundBooks, seconds: float) -> None:
+    """Record the runs of the jobs that run to the end of a round.
+
+    Parameters
+    ----------
+    b
+        The books.
+    seconds
+        Length of the round, in seconds.
+    """
+    for i in range(b.counts[MEMBERS]):
+        record(b, b.member[i], seconds)
+    b.counts[PAUSED] = b.counts[PAUSES] = 0

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.simulation.policy import View
 
 
@@ -36,8 +36,31 @@ class GpuPools:
         np.maximum.at(largest, self.pool, self.size)
         return largest
 
-    def rates(self, view: View, job: int) -> tuple[Floats, Floats]:
-        """Return the rates (together, spread) of a job that has arrived, f64[P] each.
+
+class PoolRates:
+    """Rates of jobs on pools, worked out for all jobs at once.
+
+    ``together``, ``spread`` f64[n, P]: units of work a second on one node and over several nodes of the pool's type.
+
+    Parameters
+    ----------
+    view
+        State of the run.
+    pools
+        Pools of the cluster.
+    """
+
+    def __init__(self, view: View, pools: GpuPools) -> None:
+        speeds = view.speeds
+        self.together = np.ascontiguousarray(speeds.together[:, pools.type])
+        self.spread = self.together
+        if not speeds.one_gpu_nodes:
+            self.spread = np.ascontiguousarray(speeds.spread[:, pools.type])
+        self._first = pools.first
+        self._forbidden: dict[int, Bools | None] = {}  # pools that a kind of jobs may not use
+
+    def forbidden(self, view: View, job: int) -> Bools | None:
+        """Return the pools that a job which has arrived may not use, bool[P]; None: it may use all of them.
 
         Parameters
         ----------
@@ -45,18 +68,27 @@ class GpuPools:
             State of the run.
         job
             Number of the job.
-
-        Returns
-        -------
-        tuple
-            Units of work a second on one node and over several nodes; 0 where the job may not run.
         """
-        speeds = view.speeds
-        may = view.eligible(job)[self.first]
-        together = np.where(may, speeds.together[job, self.type], 0.0)
-        if speeds.one_gpu_nodes:
-            return together, together
-        return together, np.where(may, speeds.spread[job, self.type], 0.0)
+        kind = view.kind(job)
+        if kind not in self._forbidden:
+            may = view.eligible(job)[self._first]
+            self._forbidden[kind] = None if may.all() else ~may
+        return self._forbidden[kind]
+
+    def of(self, view: View, job: int) -> tuple[Floats, Floats]:
+        """Return the rates (together, spread) of a job that has arrived, f64[P] each; 0 where it may not run.
+
+        Parameters
+        ----------
+        view
+            State of the run.
+        job
+            Number of the job.
+        """
+        forbidden = self.forbidden(view, job)
+        if forbidden is None:
+            return self.together[job], self.spread[job]
+        return np.where(forbidden, 0.0, self.together[job]), np.where(forbidden, 0.0, self.spread[job])
 
 
 def gpu_pools(view: View) -> GpuPools:

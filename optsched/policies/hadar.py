@@ -143,21 +143,20 @@ class Hadar(Policy):
         view
             The present state.
         """
-        active, clock = view.active, self._clock
+        active, clock, now = view.active, self._clock, view.now
         self._arrived.meet(view, active.size)
         if not active.size:
             self._late = False
             return
         if math.isnan(clock.zero):
-            clock.zero = view.now
+            clock.zero = now
         for j in view.finished:
             self._books.gone[j] = True  # maybe before its plan is done: its rounds stay sold, so that prices never fall
-        number = clock.number
-        if clock.begins(number) < view.now and (not self._late or clock.begins(number + 1) <= view.now):
-            clock.upcoming(view.now)
+        if clock.begins(clock.number) < now and (not self._late or clock.begins(clock.number + 1) <= now):
+            clock.upcoming(now)
         for j in view.arrived:
-            self._buy(j, clock.number if view.arrival(j) <= clock.begins(clock.number) else clock.number + 1)
-        if clock.due(view.now):
+            self._buy(j, clock.number + (float(self._arrived.arrival[j]) > clock.begins(clock.number)))
+        if clock.due(now):
             change = self._survey(view, active)
             self._late = change == ENDING
             if self._late:
@@ -165,7 +164,7 @@ class Hadar(Policy):
             if change != SAME:
                 yield self._moves(view, active, change == OPEN)
             self._asleep = not self._books.counts[AHEAD] and bool(self._books.counts[BEST])
-            clock.begin(view.now)
+            clock.begin(now)
             if self._asleep:
                 return
         if self._asked < clock.number:

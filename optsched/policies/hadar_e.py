@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from optsched.compiled import entry, worked
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
-from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
+from optsched.policies.fork_assignment import by_payoff, deal, tally
+from optsched.policies.fork_books import ENTRIES, STARTS, books, mean_rates
 from optsched.policies.fork_plan import ForkPlan
 from optsched.policies.round_clock import RoundClock
-from optsched.policies.ties import leading
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.registry import Seconds
-from optsched.simulation.policy import Decision, Ended, Knowledge, Policy, Start, Stop, View, Wake
+from optsched.simulation.policy import Decision, Ended, EndedCopies, Knowledge, Moves, Policy, Start, Stop, View, Wake
 from optsched.simulation.wakes import require_rounds
 from optsched.speeds.throughput_sources import performance_ratio
 from optsched.speeds.type_speeds import GroupRates
@@ -91,19 +91,24 @@ class HadarE(Policy):
             The view of the new run.
         """
         self._groups, self._clock = view.groups, RoundClock(self.round)
-        self._members, self._ended = set[int](), list[Ended]()  # of the present round
+        self._hosted: Bools = np.any(self._groups.hosts, axis=1)
+        self._ended = list[Ended]()  # of copies that the plan has not brought together
         self._estimates = ThroughputEstimates(self._groups, self.estimate, self.error, self.seed)
+        self._books = books(self._groups, self._estimates.rates)
+        self._rows: dict[int, int] = {}  # of ``eligible`` in the books, by kind of job
+        self._members, self._heard = 0, 0  # active jobs of the present round; executions whose end has been heard of
         # copies of each job at once, and rounds in which it had several
-        self._most, self._several = np.zeros((2, self._groups.hosts.shape[0]))
-        best, hosted = self._estimates.rates.max(axis=1, initial=0.0), self._groups.hosts.any(axis=1)
-        longest = float((view.left[hosted] / best[hosted]).max(initial=0.0)) / self._groups.node_gpus.size
+        self._most, self._several = np.zeros((2, self._hosted.size))
+        self._scratch, self._left = np.zeros(self._hosted.size, dtype=np.int64), np.zeros(self._hosted.size)
+        best = self._estimates.rates.max(axis=1, initial=0.0)
+        longest = float((view.left[self._hosted] / best[self._hosted]).max(initial=0.0)) / self._groups.node_gpus.size
         require_rounds(self.name, self.round, longest)
         # The program is of gangs that are whole nodes, in as many copies as there are nodes; alike nodes need none.
         nodes, differ = self._groups.node_gpus.size, np.ptp(self._estimates.rates, axis=1).any()
         plans = self.rule == "lp" and self._groups.whole_nodes and not 0 < self.copies < nodes and differ
         self._plan = ForkPlan(self._groups.node_group, self.overhead) if plans else None  # of rule lp
 
-    def decide(self, view: View) -> Iterator[list[Decision] | Decision]:
+    def decide(self, view: View) -> Iterable[list[Decision] | Decision]:
         """Add up what the copies did at the beginning of a round, and start the copies of the round.
 
         Between two rounds nothing happens, but by the plan of rule lp a copy that is alone goes on from round to round,
@@ -115,20 +120,38 @@ class HadarE(Policy):
             The present state.
         """
         if self._plan is not None:
-            yield from self._follow(self._plan, view)
-            return
-        if not (self._clock.due(view.now) or self._members.isdisjoint(view.active.tolist())):
-            self._ended += view.ended
-            return
-        yield [Stop(j) for j in view.running]
-        self._collect(self._ended + view.ended)
-        active, self._ended = view.active, []
-        copies = list(self._copies(view, active))
+            return self._follow(self._plan, view)
+        for j in view.arrived:
+            if not self._hosted[j]:
+                self._meet(view, j)
+        self._members -= len(view.finished)
+        return self._round(view) if self._members <= 0 or self._clock.due(view.now) else ()
+
+    def _meet(self, view: View, j: int) -> None:
+        # A gang larger than any node: the nodes that it may use.
+        kind = view.kind(j)
+        if kind not in self._rows:
+            if not self._rows:
+                ones = np.ones(self._groups.hosts.shape)
+                spread = np.ascontiguousarray(self._groups.spread_rates) if self.knows_rates else ones
+                self._books = self._books._replace(spread=spread)
+            self._rows[kind] = len(self._rows)
+            self._books = self._books._replace(eligible=np.vstack([self._books.eligible, view.eligible(j)]))
+        self._books.row[j] = self._rows[kind]
+
+    def _round(self, view: View) -> Iterator[Decision]:
+        active = view.active
+        yield Moves(stop=active[view.runs(active)])
+        ended = view.ended_from(self._heard)
+        self._heard += ended.job.size
+        self._collect(ended)
+        active = view.active
+        copies = self._copies(view, active)
         yield copies
-        self._members = set(active.tolist())
-        if not self._clock.due(view.now) or not copies:  # nothing was left to do, or nothing can run here
+        self._members = active.size
+        if not self._clock.due(view.now) or not copies.start.size:  # nothing was left to do, or nothing can run here
             self._clock.stop()
-        if copies:
+        if copies.start.size:
             yield Wake(self._clock.begin(view.now))
 
     def _follow(self, plan: ForkPlan, view: View) -> Iterator[list[Decision] | Decision]:
@@ -166,83 +189,42 @@ class HadarE(Policy):
         self._ended += ended[heard:]
         done = [copy for copy in self._ended if not plan.nodes_of(copy.job)]
         self._ended = [copy for copy in self._ended if plan.nodes_of(copy.job)]
-        self._collect(done)
+        if done:
+            self._collect(EndedCopies.of(done))
         return len(ended)
 
-    def _copies(self, view: View, active: Ints) -> Iterator[Decision]:
+    def _copies(self, view: View, active: Ints) -> Moves:
         # The copies of the round that begins.
-        groups, left, seconds = self._groups, view.left, self.round - self.overhead
-        free, nodes = groups.node_gpus.copy(), groups.node_gpus.size
-        hosted = groups.hosts[active].any(axis=1)
-        wide = active[~hosted].tolist()
-        speed = groups.spread_rates if wide and self.knows_rates else np.ones(groups.hosts.shape)
-        for j in wide:
-            yield from self._spread(j, view, free, speed[j, groups.node_group], float(left[j]))
-        jobs = active[hosted]
-        gang = np.array([view.gpus(j) for j in jobs.tolist()], dtype=np.int64)
-        weight = np.array([view.weight(j) for j in jobs.tolist()])
-        rates = self._estimates.rates[jobs]
-        round_ = Assignment(rates, gang, groups.node_group, free, min(self.copies or nodes, nodes))
-        if self.rule != "payoff":
-            by_work(round_, left[jobs], seconds)
-        else:
-            by_payoff(round_, left[jobs], weight)
-        fill(round_)
-        for k, j in enumerate(jobs.tolist()):
-            on = round_.on[k]
-            targets = split(float(left[j]), rates[k, groups.node_group[on]], seconds)
-            for node, target in zip(on, targets.tolist(), strict=True):
-                yield Start(j, on=((node, int(gang[k])),), work=target)
+        b, nodes, pairs = self._books, self._groups.node_gpus.size, np.zeros(0, dtype=np.int64)
+        left = self._left
+        left[active] = view.left_of(active)
+        if self.rule == "payoff":
+            jobs = active[self._hosted[active]]
+            weight = np.array([view.weight(j) for j in jobs.tolist()])
+            pairs = by_payoff(b.rates[jobs], left[jobs], weight)
+        copies, by_pairs = min(self.copies or nodes, nodes), self.rule == "payoff"
+        entry(deal)(b, active, left, copies, self.round - self.overhead, pairs, by_pairs)
+        starts, entries = b.counts[[STARTS, ENTRIES]].tolist()
+        worked(deal, active.size + nodes + starts)
+        return Moves(
+            start=b.start[:starts], work=b.work[:starts], first=b.first[: starts + 1],
+            node=b.node[:entries], count=b.gpus[:entries],
+        )  # fmt: skip
 
-    def _spread(self, j: int, view: View, free: Ints, speed: Floats, left: float) -> Iterator[Decision]:
-        # One copy over several nodes, as fast as its slowest: the fastest types, few nodes. It gets the whole round.
-        on: list[tuple[int, int]] = []
-        missing = view.gpus(j)
-        may = np.flatnonzero(view.eligible(j) & (free > 0))
-        for node in may[np.lexsort((-free[may], -leading(speed[may])))].tolist():
-            count = min(missing, int(free[node]))
-            on, missing = [*on, (node, count)], missing - count
-            if missing == 0:
-                for used, taken in on:
-                    free[used] -= taken
-                yield Start(j, on=tuple(on), work=left)
-                return
-
-    def _collect(self, ended: list[Ended]) -> None:
+    def _collect(self, ended: EndedCopies) -> None:
         # Count the copies that did something, and correct what was believed of their speeds.
-        copies: Counter[int] = Counter()
-        for copy in (copy for copy in ended if copy.work > 0):  # others were stopped before they had loaded anything
-            copies[copy.job] += 1
-            if len(copy.on) == 1 and copy.seconds > 0:
-                group = int(self._groups.node_group[copy.on[0][0]])
-                self._estimates.learn(copy.job, group, copy.work / copy.seconds)
-        for j, count in copies.items():
-            self._most[j] = max(self._most[j], count)
-            self._several[j] += count > 1
+        entry(tally)(ended.job, ended.work, self._scratch, self._most, self._several)
+        if self._estimates.learns:
+            measured = (ended.work > 0) & (ended.nodes == 1) & (ended.seconds > 0)
+            job, group = ended.job[measured], self._groups.node_group[ended.node[measured]]
+            rate = ended.work[measured] / ended.seconds[measured]
+            for j, m, x in zip(job.tolist(), group.tolist(), rate.tolist(), strict=True):
+                self._estimates.learn(j, m, x)
+            self._books.mean[job] = mean_rates(self._estimates.rates[job], self._groups.node_group)
 
     def notes(self) -> dict[str, Floats]:
         """Return ``copies``, most of every job at once, and ``aggregations``, its rounds with several copies, f64[n]."""
         return {"copies": self._most, "aggregations": self._several}
-
-
-def split(left: float, rates: Sequence[float] | Floats, seconds: float) -> Floats:
-    """Return the targets of the copies of a job, f64[copies].
-
-    A copy does X_h s units. If the whole round would do more than is left, all targets shrink by one factor, so that
-    all copies end together.
-
-    Parameters
-    ----------
-    left
-        Units of work that are left of the job.
-    rates
-        Units of work a second of every copy, f64[copies].
-    seconds
-        Seconds of work in the round.
-    """
-    targets = np.asarray(rates, dtype=np.float64) * seconds
-    total = float(targets.sum())
-    return targets * (left / total) if total > left else targets
 
 
 KINDS = ("true", "device", "noisy")
@@ -260,7 +242,7 @@ class ThroughputEstimates:
     """
 
     def __init__(self, groups: GroupRates, kind: str = "true", error: float = 0.0, seed: int = 0) -> None:
-        self._learns = kind != "true"
+        self.learns = kind != "true"
         if kind == "device":
             gpus, hosts = groups.gpu, groups.hosts
             several = len({gpu.casefold() for gpu in gpus}) > 1
@@ -286,5 +268,5 @@ class ThroughputEstimates:
         measured
             Units of work a second.
         """
-        if self._learns:
+        if self.learns:
             self.rates[job, group] = WEIGHT * measured + (1 - WEIGHT) * self.rates[job, group]

@@ -237,7 +237,8 @@ def rounds_needed(work: float, speed: float, seconds: float) -> float:
     seconds
         Seconds of work in a round.
     """
-    return max(1.0, float(np.ceil(work / (speed * seconds) - SLACK)))
+    rounds = work / (speed * seconds) - SLACK
+    return max(1.0, float(math.ceil(rounds))) if math.isfinite(rounds) else rounds
 
 
 ROUNDING = 1e-14  # relative, of a sum of two terms a round: some ulps
@@ -282,7 +283,7 @@ class Request:
     @cached_property
     def speeds(self) -> list[float]:
         """The rates that it can have, the largest first."""
-        return sorted({float(x) for x in (*self.alone, *self.shared) if x > 0}, reverse=True)
+        return sorted({x for x in self.alone.tolist() + self.shared.tolist() if x > 0}, reverse=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -310,6 +311,8 @@ class Reservations:
         self.used = 0  # devices were sold in rounds before this one only
         self.jumps = 0.0
         self.price_of: PriceFunction | None = None
+        self._gang = 0  # the widest so far
+        self._resource, self._machines = np.arange(capacity.size), np.ones(capacity.size, dtype=np.int64)
 
     @property
     def prices(self) -> Floats:
@@ -328,6 +331,9 @@ class Reservations:
         gang
             Devices that the job needs.
         """
+        if self.price_of is not None and high <= self.price_of.high and gang <= self._gang:
+            return  # as for an earlier job
+        self._gang = max(self._gang, gang)
         widest = np.minimum(self.capacity, gang)
         if self.price_of is None:
             self.price_of = PriceFunction(min(low, high / math.e), high, self.capacity, widest)
@@ -394,8 +400,8 @@ class Reservations:
             room=self.capacity,  # prices alone keep what is sold within the capacity
             scale=price_of.scale,
             range=np.array([price_of.low, price_of.high, price_of.log_range]),
-            resource=np.arange(count),
-            machines=np.ones(count, dtype=np.int64),
+            resource=self._resource,
+            machines=self._machines,
             price=np.empty((rows, count)),
             by_price=np.empty((rows, count), dtype=np.int64),
             known=np.zeros(1, dtype=np.int64),

@@ -97,8 +97,9 @@ def simulate(
     kind, meant = class_of(chosen.policy), usual_class(instance)
     if kind.whole and not meant.whole:
         names = ", ".join(policies_of(meant.name))
-        legal = f"a policy of the task level: {names}; or --job-level, optsched.at_job_level"
-        raise InputError("it schedules whole jobs, these have tasks", field="policy", value=chosen.text, legal=legal)
+        legal = f"a policy for jobs with {meant.lacking}: {names}; where they are tasks also --job-level"
+        message = f"it schedules whole jobs, these have {meant.lacking}"
+        raise InputError(message, field="policy", value=chosen.text, legal=legal)
     run = RUNS.of(kind.name).engine or run_policy
     done = run(instance.relative, chosen.policy, chosen.placement, name=chosen.text, progress=progress)
     return done.on_clock(instance)

@@ -379,9 +379,9 @@ class Instance(ModelledJobs):
         stated = [column for column in _IF_STATED if self.table[column].null_count() < self.n]
         for column in (*_NUMBERS, *stated):
             h.update(column.encode())
-            h.update(self.floats(column, math.nan).astype("<f8", copy=False))
+            h.update(self.floats(column, math.nan).astype("<f8", copy=False).data)
         h.update(b"gpus")
-        h.update(self.gpus.astype("<i8", copy=False))
+        h.update(self.gpus.astype("<i8", copy=False).data)
         for column in ("profile", "gpu_types"):
             if self.table[column].null_count() < self.n:
                 add(self.table[column].to_list())

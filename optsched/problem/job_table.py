@@ -177,7 +177,7 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
             column = column.cast(dtype, strict=True)
         except pl.exceptions.PolarsError:
             raise InputError("wrong type of column", file=file, field=name, legal=str(dtype)) from None
-        if dtype == pl.Float64:
+        if dtype == pl.Float64 and column.null_count() < table.height:
             column = column.set(column == 0, 0.0)  # one zero only: -0.0 and 0 are the same time
         columns.append(column.fill_null(_DEFAULTS[name]) if name in _DEFAULTS and column.null_count() else column)
     return pl.DataFrame(columns)
@@ -200,7 +200,7 @@ def missing_values(table: pl.DataFrame) -> list[RowProblem]:
     return [
         RowProblem(row + 1, field, None, legal, "missing")
         for field, legal in _STATED.items()
-        if field in table.columns
+        if field in table.columns and table[field].null_count()
         for row in table[field].is_null().arg_true().head(REPORTED).to_list()
     ]
 
@@ -284,10 +284,12 @@ def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[Profile
     models
         Models of speeds of the instance.
     """
-    # One look at the table says which rules are broken at all; only for those rows are collected.
-    unique = table["id"].n_unique() == table.height  # faster than to find the rows with the same id
-    rules = [rule for rule in RULES if not (unique and rule[3] == DUPLICATE)]
-    broken = table.select(wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(rules)).row(0)
+    # One look at the table says which rules are broken at all; only for those rows are collected. A rule of an optional
+    # field is not looked at where no job has the field, and the rows with the same id only where some are the same.
+    unique = table["id"].n_unique() == table.height
+    rules = [rule for rule in RULES if rule[0] in _NEEDED or table[rule[0]].null_count() < table.height]
+    rules = [rule for rule in rules if not (unique and rule[3] == DUPLICATE)]
+    broken = table.select_seq(wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(rules)).row(0)
     numbered = table.with_row_index("__row")
     problems: list[RowProblem] = []
     for (field, wrong, legal, message), found in zip(rules, broken, strict=True):
@@ -388,6 +390,7 @@ def _bad_pieces() -> pl.Expr:
 
 
 RULES = _rules()
+_NEEDED = ("id", "duration")  # that a job has none is what rules of these fields find
 
 
 def _too_wide(table: pl.DataFrame, cluster: Cluster, models: Sequence[ProfileRules]) -> list[RowProblem]:

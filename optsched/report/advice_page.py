@@ -10,10 +10,11 @@ from optsched.evaluation.advice.advice_row import AdviceRow
 from optsched.evaluation.advice.candidates import KNOWN
 from optsched.evaluation.advice.sentences import at_most, spelled
 from optsched.evaluation.report import queued_hours
+from optsched.io.traces.log_reading import in_its_unit, unit_of
 from optsched.plot.time_axis import in_unit
 from optsched.report.optimality_sentence import DEFINED
 from optsched.report.page import PageFacts, PageLines, PageSection, PageTable, page
-from optsched.report.run_page import assumptions_section, over_time_section, slowdown_section
+from optsched.report.run_page import assumptions_section, over_time_section, slowdown_section, without_reading
 from optsched.rounding import fixed
 from optsched.simulation.knowledge import Knowledge
 
@@ -55,9 +56,8 @@ def advice_page(advice: Advice, tables: Mapping[str, PageTable], notes: Sequence
     shown = [row for row in (advice.base, advice.best, advice.best_with_stops) if row is not None]
     schedules = {row.policy: row.line.run.schedule for row in shown}
     sentence = advice.sentence[0].upper() + advice.sentence[1:] + "."
-    below = [
-        note for note in notes if note.rstrip(".") not in {text.rstrip(".") for text in (sentence, *advice.details)}
-    ]
+    above = {text.rstrip(".") for text in (sentence, *advice.details)}
+    below = [note for note in without_reading(notes, advice.instance) if note.rstrip(".") not in above]
     return page(
         f"{advice.instance.name or 'Jobs'}: which policy?",
         sentence,
@@ -71,7 +71,7 @@ def advice_page(advice: Advice, tables: Mapping[str, PageTable], notes: Sequence
 
 def _intro(title: str, advice: Advice) -> str:
     if title != "Other clusters":
-        return INTROS[title]
+        return in_its_unit(advice.instance, INTROS[title])
     some = " Where some jobs do not fit, what is avoided compares only those that do."
     misfits = any(entry.misfits for entry in advice.what_ifs)
     return f"{INTROS[title]}{advice.what_ifs[0].run.policy}.{some * misfits}"
@@ -108,12 +108,12 @@ def _losers(row: AdviceRow) -> PageTable:
 
 
 def _figures(advice: Advice) -> list[tuple[str, str]]:
-    base = advice.base
+    base, unit = advice.base, unit_of(advice.instance)
     figures = []
     if base.line.ratio is not None and not advice.score.below_bound:
         figures.append((f"\u2264 {fixed(base.line.ratio, 2, 'up')} \u00d7", f"{base.policy}: times the best possible"))
     queued, avoidable = queued_hours(base.line.run), base.line.avoidable_queueing
-    figures.append((spelled(queued), f"{base.policy}: queued GPU-hours"))
+    figures.append((spelled(queued), f"{base.policy}: queued {unit}-hours"))
     if avoidable is not None:
         figures.append((f"\u2264 {at_most(avoidable, queued)}", "of them are avoidable at all"))
     best = advice.best
@@ -121,8 +121,8 @@ def _figures(advice: Advice) -> list[tuple[str, str]]:
         others = len(advice.tied) - 1
         by = f"{best.named}{f' and {others} others' if others > 1 else ' and one other' if others else ''}"
         figures.append((spelled(best.saving.gpu_hours), f"avoided by {by}"))
-    figures.append((in_unit(base.line.run.metrics["mean_queueing"]), f"{base.policy}: mean queueing time"))
-    figures.append((f"{100 * advice.utilization:.0f} %", "of the GPUs are held while jobs are submitted"))
+    figures.append((in_unit(base.line.run.metrics["mean_queueing"]), f"{base.policy}: mean wait"))
+    figures.append((f"{100 * advice.utilization:.0f} %", f"of the {unit}s are held while jobs are submitted"))
     return figures
 
 
@@ -136,7 +136,7 @@ def _assumptions(advice: Advice, notes: Sequence[str]) -> PageSection:
     ]
     restart = f"{advice.restart:g} s where neither the policy nor the job says it"
     same = "they ask for the same GPUs, run as long, and are submitted at the same times under every policy"
-    facts += [("Cost of a restart", restart), ("The jobs of every candidate", same)]
+    facts += [("Cost of a restart", restart), ("The jobs of every candidate", in_its_unit(advice.instance, same))]
     for part in section.parts:
         if isinstance(part, PageFacts):
             facts += [fact for fact in part.facts if not fact[0].startswith("Knowledge of ")]

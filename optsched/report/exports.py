@@ -11,8 +11,10 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, NotInstalledError
+from optsched.evaluation.as_logged import jobs_that_ran
 from optsched.evaluation.report import Report
 from optsched.problem.atomic_files import atomic_path, check_writable, file_name, suffix_of, write_atomic
+from optsched.problem.instance import Instance
 from optsched.problem.schedule_file import is_trace
 from optsched.registry import Registry
 from optsched.simulation.run import Run
@@ -53,13 +55,15 @@ class RunOutputs:
         """The file for a trace, if any."""
         return None if self.folder is not None else self.output
 
-    def check(self, policies: Sequence[str]) -> None:
+    def check(self, policies: Sequence[str], instance: Instance) -> None:
         """Check before a long run that the files can be written.
 
         Parameters
         ----------
         policies
             The policies of the run.
+        instance
+            The jobs.
 
         Raises
         ------
@@ -73,6 +77,11 @@ class RunOutputs:
         for what, place in ((f"the export {kind}", file if kind in OF_ONE else None), ("a trace", self.trace)):
             if place is not None and len(policies) != 1:
                 raise InputError(f"{what} holds one run, not {len(policies)}", file=place, legal="exactly one -p")
+        if kind == OF_ONE[0] and jobs_that_ran(instance).all():
+            legal = "slurm-pending:FILE, the jobs that wait at the end of an export of sacct"
+            raise InputError(
+                "no job waits: the log says of every job when it ran", field="export", value=kind, legal=legal
+            )
         check_writable(self.trace)
         for table in (self.csv, file):
             check_table(table)
@@ -172,6 +181,8 @@ def jobs(report: Report) -> pl.DataFrame:
 def slurm_priorities(report: Report) -> pl.DataFrame:
     """Return the order of starts as priorities that an administrator can give to waiting jobs of Slurm.
 
+    Jobs that ran by the log have none.
+
     Columns: ``job_id``; ``priority`` for ``scontrol update JobId=ID Priority=N``, highest for the job that starts first;
     ``nice`` for ``Nice=N``, 0 for the first job and `NICE_STEP` more for each next one; ``start`` in seconds on the clock
     of the run. Jobs that start together are in the order of arrival. This is advice: Slurm decides when a job starts.
@@ -182,10 +193,11 @@ def slurm_priorities(report: Report) -> pl.DataFrame:
         The report of one run.
     """
     run: Run = report.runs[-1]
-    table = run.jobs.with_row_index("row").filter(pl.col("start").is_not_null()).sort("start", "arrival", "row")
+    waiting = run.jobs.with_row_index("row").filter(~jobs_that_ran(report.instance))
+    table = waiting.filter(pl.col("start").is_not_null()).sort("start", "arrival", "row")
     rank = np.arange(table.height)
     return table.select(
-        pl.col("id").alias("job_id"),
+        pl.col("id").str.replace(r"%\d+\]$", "]").alias("job_id"),  # scontrol takes 9_[1-5], not 9_[1-5%2]
         pl.Series("priority", TOP - rank),
         pl.Series("nice", np.minimum(NICE_STEP * rank, NICEST)),
         "start",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from optsched.io.traces.log_reading import unit_of
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
@@ -71,8 +72,9 @@ def by_size(instance: Instance) -> JobGroups:
         The jobs.
     """
     power = np.ceil(np.log2(instance.gpus)).astype(np.int64)
-    larger = (f"{2 ** (k - 1) + 1} to {2**k} GPUs" for k in range(2, int(power.max(initial=0)) + 1))
-    return JobGroups(("1 GPU", "2 GPUs", *larger), power)
+    unit = unit_of(instance)
+    larger = (f"{2 ** (k - 1) + 1} to {2**k} {unit}s" for k in range(2, int(power.max(initial=0)) + 1))
+    return JobGroups((f"1 {unit}", f"2 {unit}s", *larger), power)
 
 
 def by_duration(instance: Instance) -> JobGroups:

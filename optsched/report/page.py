@@ -18,7 +18,9 @@ from typing import Any, ClassVar
 
 from jinja2 import Environment, StrictUndefined, Template
 
+from optsched.classes import CLASSES
 from optsched.errors import printable
+from optsched.io.traces.log_reading import dates_of, in_its_unit
 from optsched.problem.instance import Instance
 from optsched.report.page_charts import PageChart
 
@@ -26,6 +28,20 @@ CURVES = 8  # colours of curves in the template
 SHOWN_ROWS = 200  # of a table; a page is for reading
 PROGRAMS = ("optsched", "highspy", "numpy")
 # a line may break behind these signs within a name, but not within a number or before its sign
+GLOSSARY = {  # words that are explained at the foot of a page on which they occur
+    "as logged": "the schedule that really ran, as the log states it",
+    "JCT": "job completion time: from the submission of a job to its completion, including its wait",
+    "wait": "queueing time: the JCT of a job without the time for which it held its GPUs",
+    "gang": "the GPUs that a job holds at the same time",
+    "queued GPU-h": "GPU-hours in which gangs wait or restart: time times GPUs, over all jobs; they are not hardware",
+    "slowdown": "bounded slowdown of a job: max(1, JCT / max(duration, 10 s)); 1 if it never waited",
+    "total flow time": "the JCTs of all jobs, added up, in job-seconds",
+    "ratio": "value of a schedule / that of the best possible schedule; ≤ where only a bound on the best is known",
+    "makespan": "time from the first submission to the last completion",
+    "util": "share of the GPU time, from the first submission to the last completion, in which GPUs do work",
+    "max FTF": "finish-time fairness: the largest JCT of a job relative to its JCT on an equal share of the cluster",
+    "p95": "95 % of the values are at most this; p50, p90 and p99 likewise",
+}
 BREAK = re.compile(r"(?<=[\w)\]])(?!(?<=\d).\d)([:,+/-])(?=\w)")
 
 
@@ -117,15 +133,17 @@ def page(
         origin.append(("Instance", f"{instance.name or 'unnamed'}: {instance.n:,} jobs on {instance.cluster.spec}"))
         origin.append(("Digest of the instance", instance.digest))
     versions = [*(f"{name} {metadata.version(name)}" for name in PROGRAMS), f"Python {platform.python_version()}"]
+    dates = "" if instance is None else dates_of(instance)
     script = _file("page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     document = _template().render(
-        title=title,
+        title=f"{title} ({dates})" if dates else title,
         sentence=sentence,
         details=details,
         figures=figures,
         sections=sections,
         command=command,
+        glossary=_glossary(repr((sentence, details, figures, sections)), instance),
         origin=[*origin, ("Versions", ", ".join(versions))],
         policy=f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{digest}'",
         script=script,
@@ -133,6 +151,15 @@ def page(
         shown_rows=SHOWN_ROWS,
     )
     return document.lstrip()
+
+
+def _glossary(text: str, instance: Instance | None) -> list[tuple[str, str]]:
+    """Return (word, meaning) of the words and the classes of schedules that occur in a text."""
+    words = list(GLOSSARY.items())
+    words += [(f"class {name}", f"bounds on {kind.optimum}") for name, kind in CLASSES.items()]
+    if instance is not None:
+        words = [(in_its_unit(instance, word), in_its_unit(instance, said)) for word, said in words]
+    return [(word, said) for word, said in words if re.search(rf"\b{word}(?![-\w])", text)]
 
 
 @cache

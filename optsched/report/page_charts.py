@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from optsched.io.traces.log_reading import unit_of
 from optsched.plot.colours import ink_on, job_colours
 from optsched.plot.gantt import blocks_of
 from optsched.plot.node_rows import NodeRows
@@ -78,7 +79,7 @@ def line_chart(
     across, label = _time_ticks(end)
     up = [(100 * value / top, number(value) + unit) for value in _round(0.0, top, UP)[1:]]
     marks = [(k, _steps(times / end, values / top)) for k, (_, times, values) in enumerate(curves, 1)]
-    return PageChart("curves", title, "; ".join(said), marks, across, up, f"{label} since the first arrival")
+    return PageChart("curves", title, "; ".join(said), marks, across, up, f"{label} since the first submission")
 
 
 def error_chart(title: str, curves: Sequence[tuple[str, Sequence[tuple[float, float]]]]) -> PageChart:
@@ -132,7 +133,8 @@ def gantt_chart(schedule: Schedule, title: str) -> PageChart:
         marks.append((*place, shade, ink_on(colour), label, fact))
     nodes = zip(rows.top.tolist(), t.node_gpus.tolist(), t.node_names, strict=True)
     across, label = _time_ticks(end)
-    said = f"{len(t.ids):,} jobs on {t.gpus:,} GPUs, {t.job.size:,} segments, the last one ends after {number(end)} s"
+    jobs = f"{len(t.ids):,} jobs on {t.gpus:,} {unit_of(schedule.instance)}s"
+    said = f"{jobs}, {t.job.size:,} segments, the last one ends after {number(end)} s"
     named = [(top * ROW, gpus * ROW, name) for top, gpus, name in nodes]
     return PageChart("gantt", title, said, marks, across, x_label=label, rows=named, height=rows.height * ROW)
 

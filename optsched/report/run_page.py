@@ -7,10 +7,22 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from optsched.classes import CLASSES
+from optsched.errors import printable
 from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.report import Report
 from optsched.evaluation.score import in_words
-from optsched.io.traces.dialect import LEFT_OUT, NOT_MODELLED, SAID, SKIPPED, reading_notes
+from optsched.io.traces.log_reading import (
+    COUNTS,
+    LEFT_OUT,
+    NOT_MODELLED,
+    ORIGIN,
+    SAID,
+    SKIPPED,
+    ZONE,
+    clock_of,
+    reading_notes,
+    unit_of,
+)
 from optsched.plot.labels import by_label
 from optsched.plot.time_axis import in_unit
 from optsched.problem.instance import Instance
@@ -29,7 +41,7 @@ from optsched.report.optimality_sentence import DEFINED, comparison, distance, o
 from optsched.report.page import CURVES, PageFacts, PageLines, PageSection, PageTable, page
 from optsched.report.page_charts import line_chart
 from optsched.report.series import over_time
-from optsched.rounding import number, ratio
+from optsched.rounding import counted, number, ratio
 from optsched.simulation.metrics import bounded_slowdowns
 from optsched.speeds.duration import solo_times
 
@@ -68,7 +80,7 @@ def run_page(
     schedules = {label: run.schedule for label, run in by_label(report.runs).items()}
     instance, first = report.instance, report.lines[0]
     sections = [
-        PageSection("Policies", [*_tables(table, report), PageLines(notes)]),
+        PageSection("Policies", [*_tables(table, report), PageLines(without_reading(notes, instance))]),
         *over_time_section(schedules),
         *slowdown_section(schedules),
         *gains_section(schedules),
@@ -116,11 +128,11 @@ def key_figures(report: Report) -> list[tuple[str, str]]:
         times = f"{ratio(first.ratio, 2, exact=exact)} \u00d7"
         figures.append((times if exact else f"\u2264 {times}", "times the best possible"))
     if metrics["finished"] and not metrics["unfinished"]:
-        figures.append((in_unit(metrics["mean_jct"]), "mean job completion time"))
-        figures.append((in_unit(metrics["mean_queueing"]), "mean queueing time"))
-    figures.append((f"{100 * metrics['utilization']:.1f} %", "utilisation of the GPUs"))
+        figures.append((in_unit(metrics["mean_jct"]), "mean JCT"))
+        figures.append((in_unit(metrics["mean_queueing"]), "mean wait"))
+    figures.append((f"{100 * metrics['utilization']:.1f} %", f"utilisation of the {unit_of(instance)}s"))
     figures = [(value, f"{first.policy}: {meaning}") for value, meaning in figures]
-    return [*figures, (f"{instance.n:,}", f"jobs on {instance.cluster.gpus:,} GPUs")]
+    return [*figures, (f"{instance.n:,}", f"jobs on {counted(instance.cluster.gpus, unit_of(instance))}")]
 
 
 def over_time_section(schedules: Mapping[str, Schedule]) -> list[PageSection]:
@@ -135,27 +147,36 @@ def over_time_section(schedules: Mapping[str, Schedule]) -> list[PageSection]:
     if not drawn:
         return []
     series, end, step, part = over_time(drawn)
-    gpus = next(iter(drawn.values())).instance.cluster.gpus
-    full = f"time with {100 * FULL:.0f} % of the GPUs held"
-    heads = ("policy", "mean GPUs held", full, "mean jobs waiting", "most jobs waiting", "at")
+    instance = next(iter(drawn.values())).instance
+    gpus, unit, clock = instance.cluster.gpus, unit_of(instance), clock_of(instance)
+    full = f"time with {100 * FULL:.0f} % of the {unit}s held"
+    heads = ("policy", f"mean {unit}s held", full, "mean jobs waiting", "most jobs waiting", "at")
     rows, used = [], []
     for name, s in series.items():
         busy = f"{100 * float((s.held >= FULL * gpus).mean()):.0f} %"
-        waits = (number(s.waiting.mean()), f"{s.most_waiting:,.0f}", in_unit(s.when))
+        when = clock.date(instance.epoch + s.when, "%Y-%m-%d %H:%M") if clock else in_unit(s.when)
+        waits = (number(s.waiting.mean()), f"{s.most_waiting:,.0f}", when)
         rows.append((name, number(s.held.mean()), busy, *waits))
         used.append(f"{name}: {100 * float(np.dot(s.utilization, np.diff(np.append(s.days, end))) / end):.1f} %")
-    holds = [f"{row[0]}: mean {row[1]} of {gpus:,} GPUs" for row in rows]
+    holds = [f"{row[0]}: mean {row[1]} of {gpus:,} {unit}s" for row in rows]
     queues = [f"{row[0]}: mean {row[3]} jobs, at most {row[4]} at {row[5]}" for row in rows]
     last = max(float(schedule.relative.end.max()) for schedule in drawn.values())
-    intro = f"Time counts from the first arrival. The first two charts show means by {step}."
+    start = f", {clock.moment(instance.epoch)}" if clock else ""
+    intro = f"Time counts from the first submission{start}. The first two charts show means by {step}."
     if end < last:
         intro += f" The charts end before the last few jobs, which run until {in_unit(last)}."
     if len(schedules) > len(drawn):
         intro += f" The charts show the first {len(drawn)} policies."
     named = series.items()
-    share = f"Utilisation: share of the GPUs that do work, by {part}"
+    share = f"Utilisation: share of the {unit}s that do work, by {part}"
     charts = [
-        line_chart(f"GPUs held, of {gpus:,}", [(n, s.edges, s.held) for n, s in named], end, holds, gpus),
+        line_chart(
+            f"{unit[0].upper()}{unit[1:]}s held, of {gpus:,}",
+            [(n, s.edges, s.held) for n, s in named],
+            end,
+            holds,
+            gpus,
+        ),
         line_chart("Waiting jobs", [(n, s.edges, s.waiting) for n, s in named], end, queues),
         line_chart(share, [(n, s.days, 100 * s.utilization) for n, s in named], end, used, 100.0, " %"),
     ]
@@ -242,7 +263,13 @@ def _people(
         + [f"{change[k] / 3600:+.3g}" for change in changes.values()]
         for k in order
     ]
-    heads = [field, "jobs", f"queued GPU-h, {base}", f"mean JCT in h, {base}", *(f"change, {name}" for name in changes)]
+    heads = [
+        field,
+        "jobs",
+        f"queued {unit_of(first.instance)}-h, {base}",
+        f"mean JCT in h, {base}",
+        *(f"change, {name}" for name in changes),
+    ]
     caption = f"Change of the mean JCT in hours by {field} ({which}), sorted by the total change under {chosen}"
     return PageTable(heads, rows, caption)
 
@@ -279,8 +306,22 @@ def _restart_costs(report: Report) -> str:
     stopping = [run for run in report.runs if run.preemptions]
     for run in stopping:
         hours = number(run.metrics["gpu_hours"]["overhead"])
-        said.append(f"{run.policy} stops jobs; restarts take {hours} GPU-hours of its run.")
+        said.append(f"{run.policy} stops jobs; restarts take {hours} {unit_of(report.instance)}-hours of its run.")
     return " ".join(said if stopping else [*said, "No policy stops a job."])
+
+
+def without_reading(notes: Sequence[str], instance: Instance) -> list[str]:
+    """Return notes without those on how the log was read, which stand among the assumptions.
+
+    Parameters
+    ----------
+    notes
+        The notes of a table.
+    instance
+        The instance.
+    """
+    reading = set(map(printable, reading_notes(instance)))
+    return [note for note in notes if note not in reading]
 
 
 def reading_facts(instance: Instance, skipped_rows: int = 0) -> list[tuple[str, str]]:
@@ -294,7 +335,7 @@ def reading_facts(instance: Instance, skipped_rows: int = 0) -> list[tuple[str, 
         Invalid rows of the source that were left out.
     """
     hours = float(np.dot(instance.gpus, solo_times(instance).seconds)) / 3600.0
-    facts = [("Jobs", f"{instance.n:,}, which ask for {in_words(hours)} GPU-hours")]
+    facts = [("Jobs", f"{instance.n:,}, which ask for {in_words(hours)} {unit_of(instance)}-hours")]
     recipe = instance.recipe or {}
     parameters = recipe.get("parameters")
     if recipe.get("name"):
@@ -302,7 +343,7 @@ def reading_facts(instance: Instance, skipped_rows: int = 0) -> list[tuple[str, 
         stated = (
             (name, str(value))
             for name, value in said
-            if name not in (NOT_MODELLED, LEFT_OUT, SKIPPED, SAID) and value is not None
+            if name not in (NOT_MODELLED, LEFT_OUT, SKIPPED, SAID, ORIGIN, ZONE, COUNTS) and value is not None
         )
         shown = ", ".join(f"{name} {value if len(value) < 80 else value[:80] + ' ...'}" for name, value in stated)
         facts.append(("Source", f"{recipe['name']}{f' ({shown})' if shown else ''}"))

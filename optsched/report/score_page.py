@@ -6,8 +6,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from optsched.evaluation.score import Score
+from optsched.report.optimality_sentence import objective_in_words
 from optsched.report.page import PageLines, PageSection, PageTable, page
-from optsched.report.run_page import assumptions_section, key_figures, over_time_section, slowdown_section
+from optsched.report.run_page import (
+    assumptions_section,
+    key_figures,
+    over_time_section,
+    slowdown_section,
+    without_reading,
+)
 
 
 def score_page(score: Score, tables: Sequence[PageTable], notes: Sequence[str] = (), command: str = "") -> str:
@@ -26,8 +33,11 @@ def score_page(score: Score, tables: Sequence[PageTable], notes: Sequence[str] =
     """
     bounds, metrics, *groups = tables
     run, schedules = score.run, {score.run.policy: score.run.schedule}
-    bounds = replace(bounds, heads=["objective", *bounds.heads[1:]], caption="Distance from the best possible schedule")
-    sections = [PageSection("Result", [bounds, replace(metrics, caption="Metrics"), PageLines(notes[1:])])]
+    heads, (first, *rows) = ["objective", *bounds.heads[1:]], bounds.rows
+    rows = [[objective_in_words(score.objective), *first[1:]], *rows]
+    bounds = replace(bounds, heads=heads, rows=rows, caption="Distance from the best possible schedule")
+    below = without_reading(notes[1:], score.instance)
+    sections = [PageSection("Result", [bounds, replace(metrics, caption="Metrics"), PageLines(below)])]
     sections += over_time_section(schedules)
     named = [replace(table, caption=f"By {table.heads[0]}") for table in groups]
     sections += [PageSection("By group", named)] if named else []

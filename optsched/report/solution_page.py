@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from optsched.io.traces.log_reading import in_its_unit
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule
 from optsched.report.html_views import is_small
@@ -82,6 +83,7 @@ def schedule_section(schedules: Mapping[str, Schedule]) -> list[PageSection]:
     """
     if not all(map(is_small, schedules.values())):
         return over_time_section(schedules)
-    intro = "Each rectangle is a job on its GPUs. Every row is a GPU."
+    first = next(iter(schedules.values())).instance
+    intro = in_its_unit(first, "Each rectangle is a job on its GPUs. Every row stands for one GPU.")
     title = "Schedule" if len(schedules) == 1 else "Schedules"
     return [PageSection(title, [gantt_chart(schedule, name) for name, schedule in schedules.items()], intro)]

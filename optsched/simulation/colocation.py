@@ -18,7 +18,20 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import node_first
 from optsched.simulation.next_event import set_change, set_finish
-from optsched.simulation.records import CANDIDATE, COUNT, FREE, GPU, NODE, NUMBER, POOL, SHARER, State
+from optsched.simulation.records import (
+    CANDIDATE,
+    COUNT,
+    FREE,
+    GPU,
+    KEPT,
+    NODE,
+    NUMBER,
+    PARTNER,
+    POOL,
+    SHARER,
+    WAIT,
+    State,
+)
 from optsched.speeds.interface_sharing import CommunicationTables, communication_share, communication_tables, fill_met
 from optsched.speeds.partner_rates import SharingRates
 from optsched.speeds.speed_tables import SpeedTables
@@ -58,12 +71,16 @@ class ColocationContext(NamedTuple):
 
 
 class Neighbours(NamedTuple):
-    """The jobs on every GPU if two jobs may be on a GPU: n jobs, O options at most, K kinds."""
+    """The jobs on every GPU if two jobs may be on a GPU: n jobs, O options at most, K kinds, C classes of jobs."""
 
     gpus: Any  # GPU[G]
     nodes: Any  # NODE[P]
     sharers: Any  # SHARER[n]
-    candidates: Any  # CANDIDATE[2 G]
+    candidates: Any  # CANDIDATE[2 G], scratch of rules, as all down to `ends`
+    partners: Any  # PARTNER[G]
+    waits: Any  # WAIT[2 C]
+    kept: Any  # KEPT[1]
+    ends: Floats  # f64[2, G]
     memory: Floats  # f64[n, O] bytes on each GPU
     stretch: Floats  # f64[n, O, 2]: together, spread
     slowdown: Floats  # f64[K, K]
@@ -75,15 +92,23 @@ def _neighbours(instance: Instance, rates: SharingRates) -> Neighbours:
     gpus["one"] = gpus["other"] = -1
     gpus["node"] = np.repeat(np.arange(nodes.size), cluster.node_gpus)
     gpus["free_memory"] = gpus["capacity"] = np.repeat(cluster.node_memory, cluster.node_gpus)
-    nodes["first"], nodes["order"] = node_first(instance)[:-1], np.arange(nodes.size)
+    nodes["first"], nodes["changed"] = node_first(instance)[:-1], 1
     sharers = np.zeros(instance.n, dtype=SHARER)
     sharers["model"], sharers["options"], sharers["spans"] = rates.kind, rates.options, rates.spans
-    sharers["alone"], sharers["mark"] = rates.alone, -1
+    sharers["alone"], sharers["alike"] = rates.alone, rates.alike
+    sharers["mark"] = sharers["refused"] = sharers["waits"] = -1
+    sharers["rank"][np.argsort(instance.arrival, kind="stable")] = np.arange(instance.n)
+    waits, kept = np.zeros(2 * instance.class_gpus.size, dtype=WAIT), np.zeros(1, dtype=KEPT)
+    waits["version"] = kept["version"] = kept["listed"] = kept["timed"] = -1
     return Neighbours(
         gpus,
         nodes,
         sharers,
         np.zeros(2 * gpus.size, dtype=CANDIDATE),
+        np.zeros(gpus.size, dtype=PARTNER),
+        waits,
+        kept,
+        np.zeros((2, gpus.size)),
         np.ascontiguousarray(rates.memory),
         np.ascontiguousarray(rates.stretch),
         np.ascontiguousarray(rates.xi),
@@ -112,6 +137,10 @@ _NO_NEIGHBOURS = Neighbours(
     np.zeros(0, dtype=NODE),
     np.zeros(0, dtype=SHARER),
     np.zeros(0, dtype=CANDIDATE),
+    np.zeros(0, dtype=PARTNER),
+    np.zeros(0, dtype=WAIT),
+    np.zeros(0, dtype=KEPT),
+    np.zeros((2, 0)),
     np.zeros((0, 0)),
     np.zeros((0, 0, 0)),
     np.zeros((0, 0)),
@@ -223,7 +252,7 @@ def take_named(s: State, neighbours: Any, j: int, x: int) -> int:
         if gpu.jobs == 0:
             s.pools[FREE, gpu.node] -= 1
             w.free -= 1
-        _count_alone(s, gpu, j, np.int64(1))
+        _count_alone(s, neighbours, gpu, j, np.int64(1))
         gpu.jobs += 1
         gpu.free_memory = _free_memory(s, neighbours, g)
     _count_on_nodes(s, neighbours, x, np.int64(1))
@@ -254,7 +283,7 @@ def give_named(s: State, neighbours: Any, j: int, x: int) -> None:
         else:
             gpu.other = -1
         gpu.jobs -= 1
-        _count_alone(s, gpu, j, np.int64(-1))
+        _count_alone(s, neighbours, gpu, j, np.int64(-1))
         gpu.free_memory = _free_memory(s, neighbours, g)
         if gpu.jobs == 0:
             s.pools[FREE, gpu.node] += 1
@@ -263,13 +292,17 @@ def give_named(s: State, neighbours: Any, j: int, x: int) -> None:
 
 
 @njit(**INNER)
-def _count_alone(s: State, gpu: Any, j: int, sign: int) -> None:
+def _count_alone(s: State, neighbours: Any, gpu: Any, j: int, sign: int) -> None:
     # Count GPUs with one job after j has come to a GPU (sign 1) or left it (-1).
+    node = neighbours.nodes[gpu.node]
+    node.changed = 1
     if gpu.jobs == 0:
         s.jobs[j].alone += sign
         s.engine[0].alone += sign
+        node.open += sign
     else:
         s.engine[0].alone -= sign
+        node.open -= sign
         s.jobs[gpu.other if gpu.one == j or gpu.one < 0 else gpu.one].alone -= sign
 
 
@@ -504,9 +537,9 @@ def _settle_neighbours(s: State, colocation: Any, x: int) -> None:
             settled, y = other, s.jobs[other].execution
             if (gpu.one == j or gpu.other == j) and colocation.interfaces.senders.size == 0:
                 # One more neighbour: the maximum over all of them need not be computed again.
-                _settle(s, y, max(s.executions[y].slow, xi_beside(colocation.neighbours, other, j)))
+                _settle(s, colocation, y, max(s.executions[y].slow, xi_beside(colocation.neighbours, other, j)))
             else:
-                _settle(s, y, slowdown(s, colocation, y))
+                _settle(s, colocation, y, slowdown(s, colocation, y))
 
 
 @njit(**NESTED)
@@ -519,11 +552,11 @@ def _settle_on_interfaces(s: State, colocation: Any, x: int) -> None:
         for i in range(interface.first, interface.first + interface.senders):
             if interfaces.seats[i].execution != x:
                 y = interfaces.seats[i].execution
-                _settle(s, y, slowdown(s, colocation, y))
+                _settle(s, colocation, y, slowdown(s, colocation, y))
 
 
 @njit(**NESTED)
-def _settle(s: State, y: int, slow: float) -> None:
+def _settle(s: State, colocation: Any, y: int, slow: float) -> None:
     # Work up to date at the old speed, completion at the new one.
     w, run = s.engine[0], s.executions[y]
     if run.finish <= w.last:
@@ -535,3 +568,7 @@ def _settle(s: State, y: int, slow: float) -> None:
         run.slow = slow
         set_finish(s, y)
         set_change(s, run.job)
+        if colocation.neighbours.gpus.size > 0:
+            for i in range(run.entries):
+                gpu = colocation.neighbours.gpus[s.parts[y * w.width + i].pool]
+                colocation.neighbours.nodes[gpu.node].changed = 1

@@ -152,14 +152,19 @@ class Decisions:
     def _all(self, moves: Moves) -> None:
         if not _is_legal(moves):
             raise self._wrong(
-                f"{moves!r} is invalid (expected: arrays of i64 and, of times, of f64, as its fields say)"
+                f"{moves!r} is invalid (expected: arrays of i64 and, of times and work, of f64, as its fields say)"
             )
-        if moves.at is None and self._moves_at_once and not self._copying:
-            jobs = np.concatenate([moves.stop, moves.start])
-            first = np.concatenate([np.zeros(moves.stop.size, dtype=np.int64), moves.first])
+        work, copying = moves.work, self._copying if moves.start.size else moves.work is not None
+        if moves.at is None and self._moves_at_once and copying is (work is not None):
+            stops = moves.stop.size
+            jobs = np.concatenate([moves.stop, moves.start]) if stops else np.ascontiguousarray(moves.start)
+            first, parts = np.zeros(jobs.size + 1, dtype=np.int64), np.full(jobs.size, np.nan)
+            first[stops:] = moves.first
+            if work is not None:
+                parts[stops:] = work
             # compiled code knows of no steps between the elements of an array
             node, count = np.ascontiguousarray(moves.node), np.ascontiguousarray(moves.count)
-            done = self._move(jobs, first, node, count, np.full(jobs.size, np.nan))
+            done = self._move(jobs, first, node, count, parts)
         elif moves.at is not None and self.planned.add_all(np.array(moves.stop), np.array(moves.at)):
             done = moves.stop.size
         else:
@@ -308,14 +313,19 @@ def _is_legal(moves: Moves) -> bool:
     for array in (moves.stop, moves.start, moves.first, moves.node, moves.count):
         if type(array) is not np.ndarray or array.dtype != _INT64 or array.ndim != 1:
             return False
-    at, first = moves.at, moves.first
-    if at is not None and not (type(at) is np.ndarray and at.dtype == _FLOAT64 and at.shape == moves.stop.shape):
-        return False
+    first = moves.first
+    for numbers, shape in ((moves.at, moves.stop.shape), (moves.work, moves.start.shape)):
+        if numbers is not None and not _are_floats(numbers, shape):
+            return False
     if first.size != moves.start.size + 1 or moves.node.size != moves.count.size:
         return False
     if first[0] != 0 or first[-1] != moves.node.size:
         return False
     return not moves.start.size or bool((first[1:] >= first[:-1]).all())
+
+
+def _are_floats(numbers: Any, shape: tuple[int, ...]) -> bool:
+    return type(numbers) is np.ndarray and numbers.dtype == _FLOAT64 and numbers.shape == shape
 
 
 def _is_part(part: Any) -> bool:

@@ -121,7 +121,7 @@ def run_policy(
         raise InputError("order(jobs) gives no order", field=name, value=given, legal="optsched.Order(...)")
     if given is not None:
         order = _legal(given, name, instance.n)
-        residents = Residents(listed=order.plan is not None)
+        residents = Residents(listed=order.plan is not None and order.loop is None)
         if rates is not None:
             residents = Residents(rates, _legal_rule(order, name).numbers, listed=True)
         state, context = new_state(instance, order, placement, residents)
@@ -210,7 +210,10 @@ def _run_order(
     state: State, context: RunContext, order: Order, placement: Placement, name: str, progress: Advance | None
 ) -> State:
     planned = order.plan is not None
-    loop = planned_loop(context) if planned else ordered_loop(context) if order.rule is None else run_rule
+    if order.loop is not None:
+        loop = order.loop(context)
+    else:
+        loop = planned_loop(context) if planned else ordered_loop(context) if order.rule is None else run_rule
     while True:
         before = int(state.engine[0].events)
         if planned:

@@ -249,6 +249,7 @@ class EntryPoints:
         self._context_kind = context_kind(context)
         self._reserve, self._copying = log_reserve(int(state.engine[0].gpus)), bool(state.engine[0].copies)
         self._came, self._ended, self._logged = (state.engine[name] for name in ("next", "segments", "logged"))
+        self._finished = state.engine["finished"]
         self._pools, self._size = list(state.pools), state.pools[SIZE]
         self._pool, self._count = state.out[POOL], state.out[COUNT]
         self._gpus: list[int] = state.jobs["gpus"].tolist()
@@ -295,12 +296,14 @@ class EntryPoints:
         """
         s, first, last = self.state, int(self._came[0]), int(self._ended[0])
         _entry(apply_events, self._context_kind)(s, self.context, t)
-        done = s.segments["job"][last : self._ended[0]].tolist()  # only completions end a segment at an event
-        if self._copying:  # also of some of its copies
-            gone, status = dict.fromkeys(done), s.jobs["status"]
-            done = [j for j in gone if status[j] == DONE]
-            for j in (j for j in gone if status[j] == WAITING):
-                self.lists.stopped(j)
+        ended = s.segments["job"][last : self._ended[0]]
+        done = ended.tolist()  # only completions end a segment at an event
+        if self._copying and done:  # also of some of its copies
+            status = s.jobs["status"][ended]
+            done = list(dict.fromkeys(ended[status == DONE].tolist()))
+            if self.lists.known:
+                for j in dict.fromkeys(ended[status == WAITING].tolist()):
+                    self.lists.stopped(j)
         return s.jobs["nth"][first : self._came[0]].tolist(), done
 
     def paid(self) -> Floats:
@@ -407,9 +410,12 @@ class EntryPoints:
             Most copies of a job at once.
         """
         apply = _entry(apply_moves, self._context_kind)
+        finished = int(self._finished[0])
         moved = int(apply(self.state, self.context, jobs, first, node, count, work, copies))
-        if copies > 1:  # a job may have a copy already, or nothing left to do
+        if self._copying:  # a job may have a copy already, or nothing left to do
             self.lists.known = False
+            if self._finished[0] != finished:
+                self.lists.drop_done()
             return moved
         if self.lists.known:
             stops = first[:moved] == first[1 : moved + 1]
@@ -528,6 +534,11 @@ class JobLists:
             self._running = np.flatnonzero(status == RUNNING).tolist()
             self.known = True
 
+    def drop_done(self) -> None:
+        """Remove jobs that are done from the active ones: stopped copies may have done all their work."""
+        if self._active is not None:
+            self._active = self._active[self._status[self._active] != DONE]
+
     def refresh(self, arrived: Sequence[int], finished: Iterable[int]) -> None:
         """Add jobs that have arrived, and remove jobs that have finished.
 
@@ -542,7 +553,7 @@ class JobLists:
             for job in finished:
                 self._active = self._active[self._active != job]
             if arrived:
-                self._active = np.append(self._active, np.array(arrived, dtype=np.int64))
+                self._active = np.concatenate((self._active, np.array(arrived, dtype=np.int64)))
         if self.known:
             self._waiting.extend(self._rank[job] for job in arrived)
             for job in finished:

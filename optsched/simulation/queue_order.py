@@ -53,6 +53,9 @@ class Order:
     plan
         Reservations for waiting jobs (`optsched.simulation.reservation_plan.ReservationPlan`). Jobs are considered in
         order of ``key``; of the other attributes none counts then.
+    loop
+        For a policy with a compiled loop of its own: a function of the context of a run that returns the loop
+        ``run(place, state, context, plan, events)`` (`optsched.policies.a_srpt_turns`). ``plan`` is then its state.
     """
 
     key: Floats
@@ -69,6 +72,7 @@ class Order:
     rule: Any = None
     numbers: tuple[float, ...] = ()
     plan: Any = None
+    loop: Any = None
 
 
 class KnownJobs:
@@ -129,6 +133,11 @@ class KnownJobs:
     def cluster_gpus(self) -> int:
         """G, the GPUs of the whole cluster."""
         return self._instance.cluster.gpus
+
+    @property
+    def node_count(self) -> int:
+        """Number of nodes of the cluster."""
+        return self._instance.cluster.node_count
 
     @property
     def kind(self) -> Ints:

@@ -132,7 +132,8 @@ GPU = record(
 NODE = record(
     first="int",  # its first GPU
     jobs="int",  # different jobs on it
-    order="int",  # scratch of rules: some order of all nodes
+    open="int",  # GPUs with one job
+    changed="int",  # 1: a job has come or gone, or its end has changed; rules set it to 0 when they have seen that
 )
 
 # What a job is to others on its GPUs.
@@ -141,10 +142,26 @@ SHARER = record(
     options="int",
     spans="int",  # 1: the gang is wider than every node that suits it
     alone="real",  # seconds with the first option at best
+    rank="int",  # place in the order of arrivals
+    alike="int",  # first job that is the same to every rule but for its arrival
     mark="int",  # scratch of rules, -1
+    refused="int",  # scratch of rules, as all that follows
+    waits="int",
+    asked="int",
+    priced="int",
+    value="real",
+    loss="real",
+    closing="real",
+    own="real",
 )
 
-CANDIDATE = record(job="int", value="real", other="real")  # scratch of rules
+# Scratch of rules.
+CANDIDATE = record(job="int", value="real", other="real", open="int")
+PARTNER = record(job="int", execution="int", left="real")
+WAIT = record(version="int", end="real")
+KEPT = record(
+    version="int", generation="int", now="real", listed="int", timed="int", partners="int", firm="int", asks="int"
+)
 
 
 class State(NamedTuple):

@@ -15,7 +15,7 @@ from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.placement import Placement
-from optsched.simulation.policy import Ended, Knowledge, View
+from optsched.simulation.policy import Ended, EndedCopies, Knowledge, View
 from optsched.simulation.records import FREE, FUTURE, RUNNING, SIZE
 from optsched.speeds.duration import paces
 from optsched.speeds.goodput_rates import Goodputs
@@ -206,6 +206,16 @@ class EngineView(View):
             yield x
             x = int(self._executions["other"][x])
 
+    def runs(self, jobs: Ints) -> Bools:
+        """Return whether each of the given jobs runs now, bool[jobs].
+
+        Parameters
+        ----------
+        jobs
+            Indices of jobs that have arrived, i64[].
+        """
+        return np.asarray(self._status[jobs] == RUNNING)
+
     def starts(self, job: int) -> int:
         """Return the number of starts of a job so far.
 
@@ -230,6 +240,21 @@ class EngineView(View):
             new["job"].tolist(), (new["first"] - begin).tolist(), ends, new["work"].tolist(), seconds, strict=True
         )
         return [Ended(job, tuple(parts[first:end]), work, held) for job, first, end, work, held in rows]
+
+    def ended_from(self, first: int) -> EndedCopies:
+        """Return the executions that have ended in this run, without the first ones, as arrays.
+
+        Parameters
+        ----------
+        first
+            Number of executions that are left out, from the beginning of the run.
+        """
+        s = self._engine.state
+        new = s.segments[first : self._engine_record.segments]
+        seconds = np.maximum(new["end"] - new["start"] - self._engine_record.first_start, 0.0)
+        columns = (new["job"], s.parts["pool"][new["first"]], new["entries"], new["work"])
+        job, node, nodes, work = (np.ascontiguousarray(column) for column in columns)
+        return EndedCopies(job, node, nodes, work, seconds)
 
     @cached_property
     def groups(self) -> GroupRates:

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from optsched.classes import class_of_means
-from optsched.compiled import njit
+from optsched.compiled import KERNEL, entry, njit, types, worked
 from optsched.errors import InputError, SimulationError, check_legal
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
@@ -330,7 +330,8 @@ class PlannedStops:
         bool
             False if one of the stops is not possible; nothing is changed then.
         """
-        before, ordered = plan(jobs, times, self._status, self._now[0], self._until)
+        before, ordered = entry(plan)(jobs, times, self._status, float(self._now[0]), self._until)
+        worked(plan, jobs.size)
         if before < 0:
             return False
         if self._planned == before and ordered:  # no other job, and no job twice
@@ -422,7 +423,12 @@ class PlannedStops:
         self._over(end)
 
 
-@njit
+@njit(
+    signature=types.Tuple((types.int64, types.boolean))(
+        types.int64[::1], types.float64[::1], types.int64[:], types.float64, types.float64[::1]
+    ),
+    **KERNEL,
+)
 def plan(jobs: Any, times: Any, status: Any, now: float, until: Any) -> tuple[int, bool]:
     """Write the times of stops to ``until`` if all of them are possible.
 

@@ -61,3 +61,14 @@ PREFERRED: PartsByClass[tuple[str, ...]] = PartsByClass(
         "disjunctive",
     ),
 )
+
+
+def has_own_methods(schedule_class: str) -> bool:
+    """Return True if a class of schedules registers methods of its own.
+
+    Parameters
+    ----------
+    schedule_class
+        Name of the class.
+    """
+    return PREFERRED.of(schedule_class) is not PREFERRED.of("")

@@ -22,14 +22,32 @@ ARCS = 300_000  # arcs of a shortest path between two checks of the time: a tent
 class Jobs(NamedTuple):
     """Jobs of a machine: ``cost[j, s]`` f64[n, H + 1] of starting job j at s, lengths and releases i64[n].
 
+    ``cost`` stores costs of one time next to each other, ``by_job`` stores those of one job next to each other.
     ``before[i, j]`` bool[n, n]: i is before j in the lexicographically smallest best sequence, if that sequence is among the
     starts of the current node; it is computed again for every node.
     """
 
     cost: Floats
+    by_job: Floats
     length: Ints
     release: Ints
     before: Bools
+
+    @classmethod
+    def of(cls, cost: Floats, length: Ints, release: Ints) -> Jobs:
+        """Return jobs without known orders.
+
+        Parameters
+        ----------
+        cost
+            Cost of every start, f64[n, H + 1].
+        length
+            Durations in slots, i64[n].
+        release
+            First starts, i64[n].
+        """
+        by_job, by_time = np.ascontiguousarray(cost), np.asfortranarray(cost)
+        return cls(by_time, by_job, length, release, np.zeros((length.size, length.size), dtype=bool))
 
 
 @njit(forceinline=True)
@@ -50,13 +68,12 @@ def may_follow(i: int, a: int, j: int, s: int, jobs: Jobs) -> bool:
     jobs
         The jobs.
     """
-    if jobs.before[j, i]:
-        return False
-    if s != a + jobs.length[i] or jobs.release[j] > a:
-        return True
-    as_is = jobs.cost[i, a] + jobs.cost[j, s]
-    exchanged = jobs.cost[j, a] + jobs.cost[i, a + jobs.length[j]]
-    return as_is < exchanged or (as_is == exchanged and i < j)
+    if s == a + jobs.length[i] and jobs.release[j] <= a:
+        as_is = jobs.by_job[i, a] + jobs.cost[j, s]
+        exchanged = jobs.cost[j, a] + jobs.by_job[i, a + jobs.length[j]]
+        if as_is > exchanged or (as_is == exchanged and i > j):
+            return False
+    return not jobs.before[j, i]
 
 
 @njit(forceinline=True)
@@ -88,8 +105,9 @@ def nearest(rank: Ints, known: int, count: int, value: Floats) -> int:
 def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints, begin: int, end: int) -> None:
     """Compute best[e, j], the cheapest path whose last arc is j and ends at e, and ``before``, its previous state e' n + i.
 
-    It extends the paths to ``begin`` <= e < ``end``; those to ``begin`` must be known. The best predecessor is the
-    first one in order of cost that j may follow: mostly one of the first three.
+    It extends the paths to ``begin`` <= e < ``end``; those to ``begin`` must be known. The best predecessor is the first
+    one in order of cost that j may follow. The loop takes one predecessor after another and tries it for all jobs that
+    have none yet, so that it reads costs that are next to each other.
 
     Parameters
     ----------
@@ -109,7 +127,7 @@ def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints, beg
         End of the times, exclusive.
     """
     n, horizon = jobs.length.size, alive.shape[1] - 1
-    rank = np.empty(n, dtype=np.int64)
+    rank, waiting = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
     if begin == 0:
         best[:] = NOTHING
         for j in range(n):
@@ -123,21 +141,27 @@ def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints, beg
             if here[i] < NOTHING:
                 rank[count] = i
                 count += 1
-        for j in range(n if count else 0):
+        left = 0
+        for j in range(n):
             s = max(e, jobs.release[j])
-            if s > horizon or not alive[j, s]:
-                continue
-            for k in range(count):
-                if k == known:
-                    nearest(rank, known, count, here)
-                    known += 1
-                i = rank[k]
-                if i != j and may_follow(i, e - jobs.length[i], j, s, jobs):
-                    value = here[i] + jobs.cost[j, s] - u[j]
-                    if value < best[s + jobs.length[j], j]:
-                        best[s + jobs.length[j], j] = value
-                        before[s + jobs.length[j], j] = e * n + i
-                    break
+            if s <= horizon and alive[j, s]:
+                waiting[left] = j
+                left += 1
+        while left and known < count:
+            nearest(rank, known, count, here)
+            i, size, left = rank[known], left, 0
+            known += 1
+            for k in range(size):
+                j = waiting[k]
+                s = max(e, jobs.release[j])
+                if i == j or not may_follow(i, e - jobs.length[i], j, s, jobs):
+                    waiting[left] = j
+                    left += 1
+                    continue
+                value = here[i] + jobs.cost[j, s] - u[j]
+                if value < best[s + jobs.length[j], j]:
+                    best[s + jobs.length[j], j] = value
+                    before[s + jobs.length[j], j] = e * n + i
 
 
 @njit(interpreted=False)
@@ -165,7 +189,7 @@ def backward(jobs: Jobs, u: Floats, alive: Bools, ends: Bools, rest: Floats, beg
     """
     n, horizon = jobs.length.size, alive.shape[1] - 1
     rest[begin:end] = NOTHING
-    rank, value = np.empty(n, dtype=np.int64), np.empty(n)
+    rank, waiting, value = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
     for e in range(end - 1, max(begin, 1) - 1, -1):
         count, known = 0, 0
         for j in range(n):
@@ -175,22 +199,28 @@ def backward(jobs: Jobs, u: Floats, alive: Bools, ends: Bools, rest: Floats, beg
                 if value[j] < NOTHING / 2:
                     rank[count] = j
                     count += 1
+        left = 0
         for i in range(n):
             a = e - jobs.length[i]
-            if a < jobs.release[i] or not alive[i, a]:
-                continue
-            least = 0.0 if ends[e] else NOTHING
-            for k in range(count):
-                if k == known:
-                    nearest(rank, known, count, value)
-                    known += 1
-                j = rank[k]
-                if value[j] >= least:
-                    break
-                if i != j and may_follow(i, a, j, max(e, jobs.release[j]), jobs):
-                    least = value[j]
-                    break
-            rest[e, i] = least
+            if a >= jobs.release[i] and alive[i, a]:
+                if ends[e]:
+                    rest[e, i] = 0.0
+                waiting[left] = i
+                left += 1
+        while left and known < count:
+            nearest(rank, known, count, value)
+            j, size, left = rank[known], left, 0
+            known += 1
+            s = max(e, jobs.release[j])
+            for k in range(size):
+                i = waiting[k]
+                if value[j] >= rest[e, i]:
+                    continue
+                if i != j and may_follow(i, e - jobs.length[i], j, s, jobs):
+                    rest[e, i] = value[j]
+                else:
+                    waiting[left] = i
+                    left += 1
 
 
 @njit(interpreted=False)
@@ -292,7 +322,7 @@ def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
 
 
 @njit(interpreted=False)
-def step(u: Floats, direction: Floats, visits: Floats, length: float, upper: float) -> None:
+def step(u: Floats, direction: Floats, visits: Floats, scale: Floats, length: float, upper: float) -> None:
     """Move along the subgradient 1 - visits, deflected by the last direction; stay on the grid of exact numbers.
 
     Parameters
@@ -303,22 +333,24 @@ def step(u: Floats, direction: Floats, visits: Floats, length: float, upper: flo
         Last direction, f64[n]; changed.
     visits
         Visits of each job on the cheapest path, f64[n].
+    scale
+        Scale of each multiplier, f64[n]: prices of longer jobs are larger.
     length
         Length of the step, times the squared norm of the direction.
     upper
-        Value of the incumbent; multipliers stay within four times that.
+        Value of the incumbent; multipliers are no larger.
     """
     # Where successive subgradients nearly cancel the step is long: measurements show that this leaves plateaus.
     square = 0.0
     for k in range(u.size):
         direction[k] = 1 - visits[k] + 0.7 * direction[k]
-        square += direction[k] * direction[k]
+        square += scale[k] * direction[k] * direction[k]
     if square == 0:
         return
     length /= square
     for k in range(u.size):
-        moved = np.rint((u[k] + length * direction[k]) * QUANTUM) / QUANTUM
-        u[k] = min(max(moved, -4 * upper), 4 * upper)
+        moved = np.rint((u[k] + length * scale[k] * direction[k]) * QUANTUM) / QUANTUM
+        u[k] = min(max(moved, -upper), upper)
 
 
 @njit(interpreted=False)
@@ -340,15 +372,50 @@ def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bo
     best
         Output, f64[H + 1].
     """
-    horizon = alive.shape[1] - 1
+    n, horizon = length.size, alive.shape[1] - 1
+    best[:] = NOTHING
     best[0] = 0.0
-    for t in range(1, horizon + 1):
-        least = best[t - 1] if idle else NOTHING
-        for j in range(length.size):
-            s = t - length[j]
-            if s >= 0 and alive[j, s] and best[s] < NOTHING:
-                least = min(least, best[s] + cost[j, s] - u[j])
-        best[t] = least
+    for s in range(horizon):
+        here = best[s]
+        if idle and here < best[s + 1]:
+            best[s + 1] = here
+        if here < NOTHING:
+            for j in range(n):
+                if alive[j, s] and here + (cost[j, s] - u[j]) < best[s + length[j]]:
+                    best[s + length[j]] = here + (cost[j, s] - u[j])
+
+
+@njit(interpreted=False)
+def _two_cheapest(
+    cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, apart: bool, best: Floats, last: Ints
+) -> None:
+    """Compute best[0, t], the cheapest path from 0 to t, and best[1, t], the cheapest with another last job.
+
+    ``best`` is f64[2, H + 1]. ``last`` i64[2, H + 1] are the last jobs; -1: the path waits last. With ``apart`` no job
+    directly follows itself.
+    """
+    n, horizon = length.size, alive.shape[1] - 1
+    best[:] = NOTHING
+    last[:] = -2
+    best[0, 0], last[0, 0] = 0.0, -1
+    for s in range(horizon):
+        if idle and best[0, s] < best[1, s + 1]:
+            first = best[0, s] < best[0, s + 1]
+            best[1, s + 1], last[1, s + 1] = (best[0, s + 1], last[0, s + 1]) if first else (best[0, s], -1)
+            if first:
+                best[0, s + 1], last[0, s + 1] = best[0, s], -1
+        if best[0, s] >= NOTHING:
+            continue
+        for j in range(n):
+            if alive[j, s]:
+                value = best[1 if apart and last[0, s] == j else 0, s] + (cost[j, s] - u[j])
+                t = s + length[j]
+                if value < best[1, t]:
+                    if value < best[0, t]:
+                        best[1, t], last[1, t] = best[0, t], last[0, t]
+                        best[0, t], last[0, t] = value, j
+                    else:
+                        best[1, t], last[1, t] = value, j
 
 
 class Ascent(NamedTuple):
@@ -363,22 +430,24 @@ class Ascent(NamedTuple):
     state: Floats
 
     @classmethod
-    def from_nothing(cls, n: int) -> Ascent:
+    def at(cls, u: Floats, theta: float = 1.0) -> Ascent:
         """Return the state at the beginning.
 
         Parameters
         ----------
-        n
-            Number of jobs.
+        u
+            First multipliers, f64[n].
+        theta
+            First factor of the steps.
         """
-        return cls(np.zeros(n), np.zeros(n), np.zeros(n), np.array([1.0, -NOTHING, 0.0]))
+        return cls(u.copy(), u.copy(), np.zeros(u.size), np.array([theta, -NOTHING, 0.0]))
 
 
 @njit(interpreted=False)
 def simple_ascend(
-    cost: Floats, ascent: Ascent, length: Ints, alive: Bools, idle: bool, upper: float, iterations: int
+    cost: Floats, ascent: Ascent, length: Ints, alive: Bools, idle: bool, apart: bool, upper: float, iterations: int
 ) -> float:
-    """Make a subgradient ascent without the rules: O(nH) an iteration, a good start for the multipliers.
+    """Make a subgradient ascent without the rules of pairs: O(nH) an iteration, a good start for the multipliers.
 
     Parameters
     ----------
@@ -392,6 +461,8 @@ def simple_ascend(
         Arcs that are left, bool[n, H + 1].
     idle
         Waiting is allowed and free.
+    apart
+        No job directly follows itself.
     upper
         Value of the incumbent.
     iterations
@@ -405,11 +476,11 @@ def simple_ascend(
     """
     u, trial, direction, state = ascent
     theta, bound, stalled = state[0], state[1], state[2]
-    n, horizon = length.size, alive.shape[1] - 1
-    best, visits = np.empty(horizon + 1), np.empty(n)
+    n, horizon, scale = length.size, alive.shape[1] - 1, length.astype(np.float64)
+    best, last, visits = np.empty((2, horizon + 1)), np.empty((2, horizon + 1), dtype=np.int64), np.empty(n)
     for _ in range(iterations):
-        cheapest_paths(cost, trial, length, alive, idle, best)
-        value = best[horizon] + trial.sum()
+        _two_cheapest(cost, trial, length, alive, idle, apart, best, last)
+        value = best[0, horizon] + trial.sum()
         if value > bound:
             bound, stalled = value, 0.0
             copy_to(u, trial)
@@ -418,20 +489,17 @@ def simple_ascend(
             if stalled >= 30:
                 theta, stalled = theta * 0.8, 0.0
         visits[:] = 0
-        t = horizon
+        t, j = horizon, last[0, horizon]
         while t > 0:
-            if idle and best[t] == best[t - 1]:
+            if j < 0:
                 t -= 1
-                continue
-            for j in range(n):
-                s = t - length[j]
-                if s >= 0 and alive[j, s] and best[t] == best[s] + cost[j, s] - trial[j]:
-                    visits[j] += 1
-                    t = s
-                    break
+            else:
+                visits[j] += 1
+                t -= length[j]
+            j = last[1 if apart and j >= 0 and last[0, t] == j else 0, t]
         if np.all(visits == 1) or theta < 1e-3 or value > upper - 1:
             return 0.0
-        step(trial, direction, visits, theta * (upper - value), upper)
+        step(trial, direction, visits, scale, theta * (upper - value), upper)
     state[0], state[1], state[2] = theta, bound, stalled
     return float(theta)
 

@@ -120,11 +120,22 @@ class Session:
     def __init__(
         self, program: LinearProgram, *, relax: bool = False, options: Mapping[str, Any] | None = None
     ) -> None:
-        self.program = program
-        self.is_mip = program.is_mip and not relax
+        self._relax = relax
         self.highs = _Silent()
         self.set_options(output_flag=False, threads=THREADS, mip_rel_gap=0.0, mip_abs_gap=0.0)
         self.set_options(**dict(options or {}))
+        self.replace(program)
+
+    def replace(self, program: LinearProgram) -> None:
+        """Put another program in the place of the present one; the next solve starts without a basis.
+
+        Parameters
+        ----------
+        program
+            The program, passed once as CSC arrays.
+        """
+        self.program = program
+        self.is_mip = program.is_mip and not self._relax
         largest = float(np.max(np.abs(program.c), initial=0.0))
         plain = largest == 0 or not math.isfinite(largest) or PLAIN[0] <= largest <= PLAIN[1]
         self._scale = 1.0 if plain else math.ldexp(1.0, min(max(10 - math.frexp(largest)[1], -1000), 1000))
@@ -306,10 +317,12 @@ class Session:
         progress
             Function called from within the solve on every new incumbent and every line HiGHS would log.
         """
-        step = objective_step if objective_step is not None else self.program.objective_step
-        step = step if self.is_mip else None
+        step = None
+        if self.is_mip:
+            step = objective_step if objective_step is not None else self.program.objective_step
         began, deadline = time.perf_counter(), Deadline.after(time_limit)
-        self.set_options(mip_abs_gap=0.0 if step is None else 0.99 * float(step) * self._scale)
+        if self.is_mip:
+            self.set_options(mip_abs_gap=0.0 if step is None else 0.99 * float(step) * self._scale)
         if self.is_mip and not self.program.coarse(step):
             names = ("mip_feasibility_tolerance", "primal_feasibility_tolerance")
             self.set_options(**dict.fromkeys(names, self.program.tolerance), dual_feasibility_tolerance=FEASIBILITY)
@@ -342,8 +355,9 @@ class Session:
     def _ended(self, deadline: Deadline, node_limit: int | None) -> str | None:
         # a time limit counts for all LP solves of one HiGHS together, but for each MIP separately
         past = 0.0 if self.is_mip else self.highs.getRunTime()
-        nodes = highspy.kHighsIInf if node_limit is None else int(node_limit)
-        self.set_options(time_limit=past + deadline.left, mip_max_nodes=nodes)
+        self.set_options(time_limit=past + deadline.left)
+        if self.is_mip:
+            self.set_options(mip_max_nodes=highspy.kHighsIInf if node_limit is None else int(node_limit))
         failed = self.highs.run() == highspy.HighsStatus.kError
         return None if failed else _STATUS.get(self.highs.getModelStatus())
 

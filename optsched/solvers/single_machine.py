@@ -13,6 +13,10 @@ rules make paths similar to optimal schedules:
 * three jobs follow each other directly only if no other sequence of them is cheaper, or as cheap and lexicographically
   smaller. The lexicographically smallest optimal sequence obeys these rules everywhere, so some optimum always remains.
 
+**Multipliers** come from subgradient ascents over ever stronger relaxations: any paths; paths on which no job directly
+follows itself, O(n H); the rule of pairs; that of three. The first multipliers are what the incumbent saves without each
+job. Every now and then local search improves the order of the jobs on a path.
+
 **Orders.** i comes before j if even the earliest end of j is later than the last start of i. Without releases i also comes
 before j if i < j is no longer than j and its cost grows no less than j's from the first end of j to the last end of i.
 Proof: were j before i, exchanging them would cost no more (i ends no later than j did, jobs in between start no later, and i
@@ -64,10 +68,12 @@ from optsched.solvers.sequence_paths import (
     simple_ascend,
     step,
 )
-from optsched.solvers.sequence_search import improve_sequence
+from optsched.solvers.sequence_search import Hinges, improve_gapless, improve_sequence
 
-EXACT = 2.0**37  # value x slots: multipliers are at most 4 values, a path has at most one job a slot
-PLAIN, RULES, CHILD = 2000, 200, 30  # largest number of steps of an ascent: without rules, with them, and within a node
+EXACT = 2.0**39  # value x slots: a multiplier is at most the value, a path has at most one job a slot
+# largest number of steps of an ascent: without rules, by pairs, on a graph, and by pairs within a node
+PLAIN, RULES, GRAPH, CHILD = 1000, 400, 200, 30
+APART = 0.6  # first factor of steps where no job directly follows itself
 STILL = 1e-3  # factor of steps at which an ascent ends
 SOME, LITTLE = 25, 0.03  # on a graph it also ends when SOME steps close no more than the part LITTLE of the gap
 Progress = Callable[[int, int, int], None] | None  # (value, bound, stages)
@@ -75,6 +81,9 @@ CHUNK = 3e7  # arcs looked at in a call of the plain ascent, between two checks 
 SEARCH, PORTION = 30_000_000, 20_000_000  # positions looked at in a local search, and in one call of it
 # length of the first step of an ascent, as a part of the gap: on a new graph, and after a job was counted
 FIRST, LATER = 1.0, 0.3
+# Factors of steps by pairs: the first one, that of a new start, and the one below which slow steps are started again. The
+# first steps leave the multipliers of the simpler relaxation, from which shorter steps gain less.
+FAR, LONG, SHORT = 2.0, 1.0, 0.3
 TOGETHER, DOUBLED = 5, 0.05  # jobs that are counted together, and the part of the graph that they may double
 EDGES = 20_000_000  # largest number of edges of a graph: some 700 MB
 
@@ -93,6 +102,10 @@ class SingleMachine:
     length: Ints
     release: Ints
     horizon: int
+
+    def __post_init__(self) -> None:
+        """Store costs of one time next to each other (Fortran order), as the compiled loops read them."""
+        object.__setattr__(self, "cost", np.asfortranarray(self.cost))
 
     @property
     def idle(self) -> bool:
@@ -159,7 +172,8 @@ def prove_single_machine(
         u = proof.relaxed()
         if priced is not None:
             priced(u[place], proof.plain(u))
-        proof.open(proof.alive.copy(), u, RULES, -NOTHING)
+        u = proof.apart(u)
+        proof.open(proof.alive.copy(order="F"), u, RULES, -NOTHING)
         while proof.nodes and not proof.full:
             proof.branch()
     starts = None if proof.starts is None else proof.starts[place]
@@ -186,11 +200,14 @@ class _Proof:
     ) -> None:
         self.machine, self.upper, self.deadline, self.limit, self.progress = machine, upper, deadline, limit, progress
         self.order, n = order, machine.length.size
-        self.jobs = Jobs(machine.cost, machine.length, machine.release, np.zeros((n, n), dtype=bool))
+        self.jobs = Jobs.of(machine.cost, machine.length, machine.release)
+        rise = machine.cost[:, -1] - machine.cost[:, -2]
+        # exact for a weight that counts from a due date on; for other costs the search is a heuristic all the same
+        self.hinges = Hinges(rise, machine.cost[:, -1] - rise * machine.horizon, machine.length)
         self.starts: Ints | None = None
         self.nodes: list[_Node] = []
         self.current, self.stages = -NOTHING, 0
-        self.missed = np.zeros(n)
+        self.missed, self._seen = np.zeros(n), np.argsort(order)
         self._random = np.array([1])
         # without releases the machine never waits, and every path ends at the horizon
         self.ends = np.full(machine.horizon + 1, machine.idle)
@@ -210,19 +227,42 @@ class _Proof:
     @cached_property
     def alive(self) -> Bools:
         """Starts that no schedule of the horizon rules out, bool[n, H + 1]."""
-        m, at = self.machine, np.arange(self.machine.horizon + 1)
-        return (at >= m.release[:, None]) & (at + m.length[:, None] <= m.horizon)
+        m, at = self.machine, np.arange(self.machine.horizon + 1)[:, None]
+        return ((at >= m.release) & (at + m.length <= m.horizon)).T
 
     def relaxed(self) -> Floats:
         """Return multipliers of the plain relaxation, f64[n], by an ascent that has most of the time."""
-        m, ascent, most = self.machine, Ascent.from_nothing(self.machine.length.size), self.deadline.share(0.7)
-        self.search(SEARCH // 10)
+        self.search(SEARCH * self.order.size // 100)
+        return self._simple_ascent(Ascent.at(self._saved()), False)
+
+    def apart(self, u: Floats) -> Floats:
+        """Return multipliers of the relaxation in which no job directly follows itself, f64[n].
+
+        Parameters
+        ----------
+        u
+            Multipliers of the plain relaxation, f64[n].
+        """
+        return self._simple_ascent(Ascent.at(u, APART), True)
+
+    def _simple_ascent(self, ascent: Ascent, apart: bool) -> Floats:
+        m, most = self.machine, self.deadline.share(0.7)
         theta, rounds, some = 1.0, PLAIN, int(max(CHUNK / (ascent.u.size * m.horizon), 1))
         while theta >= STILL and rounds > 0 and not most.passed:
             steps = min(rounds, some)
-            theta = simple_ascend(self.jobs.cost, ascent, m.length, self.alive, m.idle, float(self.upper), steps)
+            theta = simple_ascend(self.jobs.cost, ascent, m.length, self.alive, m.idle, apart, float(self.upper), steps)
             rounds -= some
         return ascent.u
+
+    def _saved(self) -> Floats:
+        """Return what the best known schedule saves without each job, f64[n]: its cost, and the delay of later jobs."""
+        starts, saved = self.starts_of(self.order), np.zeros(self.order.size)
+        cost = self.machine.cost
+        for k, j in enumerate(self.order.tolist()):
+            later = self.order[k + 1 :]
+            sooner = starts[later] - self.machine.length[j]
+            saved[j] = cost[j, starts[j]] + np.sum(cost[later, starts[later]] - cost[later, sooner])
+        return np.minimum(saved, float(self.upper))
 
     def plain(self, u: Floats) -> float:
         """Return the bound that multipliers prove without sequencing rules."""
@@ -235,16 +275,38 @@ class _Proof:
         value = np.inf
         while budget > 0 and value > self.bound and not self.deadline.passed:
             portion = min(budget, PORTION)
-            value = improve_sequence(self.order, portion, float(self.bound), self._random, self.jobs)
+            value = self._improve(self.order, portion)
             budget -= portion
         self._try(self.order)
 
+    def _improve(self, order: Ints, budget: int) -> float:
+        if self.machine.idle:
+            return improve_sequence(order, budget, float(self.bound), self._random, self.jobs)
+        return improve_gapless(order, budget, float(self.bound), self._random, self.hinges)
+
+    def _follow(self, starts: Ints) -> None:
+        """Search locally from the order of the jobs on a path; a job that the path misses keeps its last start."""
+        self._seen = np.where(starts >= 0, starts, self._seen)
+        order = np.argsort(self._seen, kind="stable")
+        self._improve(order, SEARCH * order.size // 1000)
+        self._try(order)
+
     def _try(self, order: Ints) -> None:
+        self.improve(self.starts_of(order))
+
+    def starts_of(self, order: Ints) -> Ints:
+        """Return the starts of the jobs in an order, i64[n].
+
+        Parameters
+        ----------
+        order
+            The jobs in order, i64[n].
+        """
         starts, now = np.empty(order.size, dtype=np.int64), 0
         for j in order.tolist():
             starts[j] = max(now, int(self.machine.release[j]))
             now = int(starts[j] + self.machine.length[j])
-        self.improve(starts)
+        return starts
 
     def improve(self, starts: Ints) -> None:
         """Keep a schedule if it is better than the incumbent."""
@@ -274,9 +336,9 @@ class _Proof:
             return True
         self.search(SEARCH)  # an incumbent far above the optimum removes little, and makes steps too long
         pairs = PairPaths(self.jobs, alive, self.ends, self.deadline)
-        if self.ascend(pairs, u, iterations, 1.0):
+        if self.ascend(pairs, u, iterations, FAR if iterations > CHILD else 1.0):
             return True
-        self.search(SEARCH * u.size // 10)
+        self.search(SEARCH * u.size // (10 if self.machine.idle else 50))
         self.deadline.check()
         cutoff = self.upper - 1 - float(u.sum())
         graph = graph_of_pairs(self.jobs, u, alive, self.ends, pairs.best, pairs.rest, cutoff, EDGES)
@@ -284,7 +346,7 @@ class _Proof:
         if graph is None:
             return False
         paths = SequenceGraph(self.jobs, graph)
-        if self.ascend(paths, u, RULES, FIRST) or self._sublimated(paths, u, alive):
+        if self.ascend(paths, u, GRAPH, FIRST) or self._sublimated(paths, u, alive):
             return True
         alive &= paths.alive(self.machine.horizon)
         return False
@@ -319,7 +381,7 @@ class _Proof:
                 if k == 0 or (gain[job] > 0 and share[best[: k + 1]].sum() <= DOUBLED):
                     counted[job] = True
                     paths.count(job, *windows)
-            if self.ascend(paths, u, RULES, LATER):
+            if self.ascend(paths, u, GRAPH, LATER):
                 return True
             self._told()
         return False
@@ -335,8 +397,8 @@ class _Proof:
         It returns True if no path is better than the incumbent, which may have become better here. Else ``missed``
         f64[n] is the mean of (visits - 1)^2 of each job.
         """
-        trial, direction, bound, stalled = u.copy(), np.zeros(u.size), -NOTHING, 0
-        missed, before, graph = np.zeros(u.size), -NOTHING, isinstance(paths, SequenceGraph)
+        trial, direction, bound, stalled, due = u.copy(), np.zeros(u.size), -NOTHING, 0, 0
+        missed, scale, before, graph = np.zeros(u.size), np.ones(u.size), -NOTHING, isinstance(paths, SequenceGraph)
         patience, factor, every = (5, 0.7, 10) if graph else (8, 0.8, 20)
         for k in range(rounds):
             total = float(trial.sum())
@@ -352,18 +414,23 @@ class _Proof:
                 bound, stalled = value, 0
                 u[:] = trial
                 self.current = max(self.current, bound)
+                if k >= due:
+                    self._follow(paths.starts)
+                    paths.reduce(u, self.upper - 1 - total)
+                    due = k + every
             elif stalled >= patience:
                 theta, stalled = theta * factor, 0
-            if graph and k % SOME == SOME - 1:
-                if bound - before < LITTLE * (self.upper - bound):
+            if k % SOME == SOME - 1 and (graph or k >= rounds // 4):
+                slow, before = bound - before < LITTLE * (self.upper - bound), bound
+                if slow and (graph or theta > SHORT):
                     break
-                before = bound
-            if k % every == every // 2 - 1:
-                paths.reduce(trial, self.upper - 1 - total)
+                if slow:  # long steps from the best multipliers gain again where short ones do not
+                    theta, trial, direction = LONG, u.copy(), np.zeros(u.size)
+                    continue
             self.deadline.check()
             if theta < STILL:
                 break
-            step(trial, direction, paths.visits, theta * (self.upper - value), float(self.upper))
+            step(trial, direction, paths.visits, scale, theta * (self.upper - value), float(self.upper))
         self.missed = missed / (k + 1)
         total = float(u.sum())
         paths.cheapest(u)
@@ -374,7 +441,7 @@ class _Proof:
         """Split the node of the smallest bound into its two children."""
         node = self.nodes[-1]  # the node stays in the list until both children are opened, so that its bound counts
         for early in (True, False):
-            alive = node.alive.copy()
+            alive = node.alive.copy(order="F")
             window = slice(node.time + 1, None) if early else slice(0, node.time + 1)
             alive[node.job, window] = False
             self.open(alive, node.u.copy(), CHILD, node.bound)

@@ -20,7 +20,7 @@ from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import objective_of
 from optsched.registry import near_matches
 from optsched.solvers.lp_bound import lp_bound
-from optsched.solvers.method import METHODS, PREFERRED, Method, MethodReport
+from optsched.solvers.method import METHODS, PREFERRED, Method, MethodReport, has_own_methods
 from optsched.solvers.methods.formulations import formulation_method
 from optsched.solvers.session import Progress
 from optsched.solvers.solution import Solution
@@ -182,7 +182,11 @@ def begin(
     """
     instance = instance_of(instance)
     goal = objective_of(instance, objective)
-    require_whole_jobs(instance, "solve")
+    meant = usual_class(instance)
+    solved = meant.only and has_own_methods(meant.name)
+    if not solved:  # no method is for its class
+        require_whole_jobs(instance, "solve")
+    usual = meant.name if solved else EXCLUSIVE
     seconds_alone(instance)
     if goal.gain:
         for option, asked in (("model", model), ("horizon", horizon)):
@@ -197,7 +201,7 @@ def begin(
         deadline=deadline,
         horizon=None if horizon is None else horizon - instance.epoch,
         progress=None if progress is None else lambda event: progress(event.on_clock(moved)),
-        schedule_class=EXCLUSIVE if named is None else named.schedule_class,
+        schedule_class=usual if named is None else named.schedule_class,
         epoch=instance.epoch,
     )
     return Solve(instance, state, named)

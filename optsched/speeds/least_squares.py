@@ -16,7 +16,7 @@ and its seconds count as measurements of t_A, too.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Generic, NamedTuple, TypeVar
 
@@ -26,6 +26,7 @@ from optsched.errors import InputError, check_legal
 from optsched.problem.arrays import Bools, Floats
 from optsched.problem.contention import Contention
 from optsched.problem.interference import TURNS, Interference
+from optsched.rounding import counted
 
 LEAST, LARGEST = 1e-18, 1e18  # limits of measurements: beyond them squares leave the range of floats
 NUMBER, WHOLE = f"a number from {LEAST:g} to {LARGEST:g}", f"an integer from 1 to {LARGEST:g}"
@@ -227,7 +228,12 @@ def fit_contention(
 
 
 def fit_interference(
-    models: Sequence[str], beside: Sequence[str | None], seconds: Sequence[float], *, ratio: float = TURNS
+    models: Sequence[str],
+    beside: Sequence[str | None],
+    seconds: Sequence[float],
+    *,
+    ratio: float = TURNS,
+    never: Collection[tuple[str, str]] = (),
 ) -> Fitted[Interference]:
     """Fit the slow-downs of pairs of models to seconds of iterations.
 
@@ -244,6 +250,8 @@ def fit_interference(
         Seconds of an iteration.
     ratio
         Slow-down >= 1 of pairs that were not measured; by default 2, as if the two took turns.
+    never
+        Pairs, in any order, that do not fit on a GPU together; they are never co-located.
 
     Raises
     ------
@@ -280,8 +288,32 @@ def fit_interference(
         for (one, other), *numbers in zip(pairs, xi.tolist(), (xi * errors).tolist(), strict=True)
     )
     ratios = dict(zip(pairs, xi.tolist(), strict=True))
-    table = tuple(tuple(ratios.get((one, other), ratio) for other in kinds) for one in kinds)
+    apart = {*never, *((other, one) for one, other in never)}
+    table = tuple(
+        tuple(None if (one, other) in apart else ratios.get((one, other), ratio) for other in kinds) for one in kinds
+    )
     made = Interference(ratio, tuple(kinds), table, "fitted to measurements")
-    note = f"{len(kinds) ** 2 - len(pairs)} of {len(kinds) ** 2} pairs were not measured: {ratio:g} for these"
-    residuals, notes = T - np.exp(X @ solution + least[model_of] - 1), (note,) if len(pairs) < len(kinds) ** 2 else ()
+    missing = len(kinds) ** 2 - len({*pairs, *apart})
+    notes = (f"{missing} of {len(kinds) ** 2} pairs were not measured: {ratio:g} for these",) * bool(missing)
+    notes += _pair_notes(ratios)
+    residuals = T - np.exp(X @ solution + least[model_of] - 1)
     return Fitted(made, constants, T, residuals, len(T) - X.shape[1], notes)
+
+
+def _pair_notes(ratios: Mapping[tuple[str, str | None], float]) -> tuple[str, ...]:
+    """Return which measured pairs gain from sharing, and how far one ratio a pair, or one for all pairs, would be off."""
+    pairs = {f"{a} and {b}": (xi, ratios[b, a]) for (a, b), xi in ratios.items() if b and a <= b and (b, a) in ratios}
+    if not pairs:
+        return ()
+    work = {pair: 1 / xi + 1 / other for pair, (xi, other) in pairs.items()}
+    uneven = {pair: math.sqrt(max(xi / other, other / xi)) - 1 for pair, (xi, other) in pairs.items()}
+    middle = math.exp(sum(map(math.log, ratios.values())) / len(ratios))
+    most = max(max(xi / middle, middle / xi) for xi in ratios.values()) - 1
+    best, worst = max(work, key=work.__getitem__), max(uneven, key=uneven.__getitem__)
+    gains = sum(rate > 1 for rate in work.values())
+    return (
+        f"{gains} of {counted(len(pairs), 'pair')} {'does' if gains == 1 else 'do'} more work together than in turns "
+        f"(1/xi + 1/xi > 1); best: {best}, x {max(work.values()):.2f}",
+        f"one ratio for both jobs of a pair would be off by up to {100 * max(uneven.values()):.0f} % ({worst})",
+        f"one ratio for all pairs would be {middle:.2f}, off by up to {100 * most:.0f} %",
+    )

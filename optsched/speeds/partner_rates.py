@@ -28,7 +28,7 @@ class SharingRates:
     ``options`` i64[n] >= 1; ``steps`` i64[n, O] sub-steps; ``memory`` f64[n, O] bytes on each GPU; ``stretch`` f64[n,
     O, 2] >= 1, on one node and over several; ``kind`` i64[n]; ``xi`` f64[K, K] (inf: never together); ``alone``
     f64[n]: e_j, the fewest seconds alone with the first option; ``spans`` i64[n]: 1 if no node that suits the job
-    could hold its gang.
+    could hold its gang; ``alike`` i64[n]: the first job that differs at most by its arrival, weight and due date.
     """
 
     options: Ints
@@ -39,6 +39,7 @@ class SharingRates:
     xi: Floats
     alone: Floats
     spans: Ints
+    alike: Ints
 
 
 def sharing_rates(instance: Instance) -> SharingRates:
@@ -56,6 +57,7 @@ def sharing_rates(instance: Instance) -> SharingRates:
     """
     # a row of the tables for all identical jobs of one model; 0: the ways to split their batches are not known
     row, rows, chains = np.zeros(instance.n, dtype=np.int64), dict[Any, int](), list[tuple[JobSpeeds, int, Chain]]()
+    pace, paces = np.zeros(instance.n, dtype=np.int64), dict[Any, int]()
     for speeds in instance.speeds:
         for j in speeds.jobs.tolist():
             key = speeds, speeds.alike(j)
@@ -63,7 +65,7 @@ def sharing_rates(instance: Instance) -> SharingRates:
                 chain = speeds.sub_batches(j)
                 chains += [(speeds, j, chain)] * bool(chain)
                 rows[key] = len(chains) if chain else 0
-            row[j] = rows[key]
+            row[j], pace[j] = rows[key], paces.setdefault(key, len(paces) + 1)
     options = np.array([1, *(len(chain) for *_, chain in chains)], dtype=np.int64)
     shape = options.size, int(options.max())
     steps, memory, stretch = np.ones(shape, dtype=np.int64), np.zeros(shape), np.ones((*shape, 2))
@@ -76,13 +78,31 @@ def sharing_rates(instance: Instance) -> SharingRates:
                 stretch[k, o, int(spans)] = max(slower, 1.0)
     names = list(dict.fromkeys(instance.kinds))
     position = {name: k for k, name in enumerate(names)}
+    kind = np.array([position[name] for name in instance.kinds], dtype=np.int64)
     return SharingRates(
         options[row],
         steps[row],
         np.where(row[:, None] > 0, memory[row], instance.gpu_memory[:, None]),
         stretch[row],
-        np.array([position[name] for name in instance.kinds], dtype=np.int64),
+        kind,
         cast(Interference, instance.interference).table(names),  # callers look first
         seconds_alone(instance),
         instance.too_wide.astype(np.int64),
+        first_alike(pace, kind, instance.job_class, instance.work, instance.gpu_memory),
     )
+
+
+def first_alike(*columns: Ints | Floats) -> Ints:
+    """Return for every row the first row that is equal in all columns, i64[n]. O(n log n).
+
+    Parameters
+    ----------
+    *columns
+        Values of the rows, [n] each.
+    """
+    group = np.zeros(columns[0].size, dtype=np.int64)
+    for values in columns:
+        _, number = np.unique(values, return_inverse=True)
+        _, group = np.unique(group * (number.max(initial=0) + 1) + number, return_inverse=True)
+    _, first = np.unique(group, return_index=True)
+    return first[group].astype(np.int64)

@@ -209,7 +209,12 @@ EXACT = 1e-24  # mean square of relative errors due to rounding
 
 
 def fit_scaling(
-    gpus: Sequence[int], batches: Sequence[int], seconds: Sequence[float], *, nodes: Sequence[int] | None = None
+    gpus: Sequence[int],
+    batches: Sequence[int],
+    seconds: Sequence[float],
+    *,
+    nodes: Sequence[int] | None = None,
+    steps: Sequence[int] | None = None,
 ) -> Fitted[Scaling]:
     """Fit a scaling profile to seconds of iterations.
 
@@ -226,11 +231,13 @@ def fit_scaling(
         Seconds of its iteration.
     nodes
         Nodes that held the GPUs; None: always one.
+    steps
+        Sub-steps of gradient accumulation, 1 for several GPUs; None: always one.
 
     Raises
     ------
     InputError
-        Lists of unequal length, invalid values, more nodes than GPUs, no measurement.
+        Lists of unequal length, invalid values, more nodes than GPUs, sub-steps on several GPUs, no measurement.
 
     Examples
     --------
@@ -244,14 +251,17 @@ def fit_scaling(
     columns = {
         "gpus": gpus,
         "nodes": [1] * len(gpus) if nodes is None else nodes,
+        "steps": [1] * len(gpus) if steps is None else steps,
         "batches": batches,
         "seconds": seconds,
     }
-    r, n, batch, T = checked(columns, ("gpus", "nodes", "batches"))
+    r, n, s, batch, T = checked(columns, ("gpus", "nodes", "steps", "batches"))
     if not len(T) or (n > r).any():
         raise InputError("invalid measurements", field="nodes", legal="some, and at most as many nodes as GPUs")
+    if ((s > 1) & (r > 1)).any():
+        raise InputError("sub-steps on several GPUs", field="steps", legal="1 for several GPUs")
     over, inside, more = n > 1, (n == 1) & (r > 1), np.maximum(r - 2, 0)
-    X = np.column_stack([np.ones_like(r), np.ceil(batch / r), over, over * more, inside, inside * more])
+    X = np.column_stack([s, s * np.ceil(np.ceil(batch / r) / s), over, over * more, inside, inside * more])
     columns_kept = _independent(X / T[:, None])
     x, gamma, errors = np.zeros(6), 1.0, np.full(7, math.nan)
     x[columns_kept], spread = non_negative(X[:, columns_kept] / T[:, None], np.ones_like(T), "more of them")

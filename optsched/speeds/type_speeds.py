@@ -282,8 +282,8 @@ def group_rates(instance: Instance) -> Floats:
 class GroupRates:
     """Rates of n jobs on N nodes in M groups of alike nodes (`Cluster.nodes`).
 
-    A policy uses the entries of jobs that have arrived. ``node_group``, ``node_gpus`` i64[N]: group and GPUs of every
-    node. ``gpu``: GPU type of every group.
+    A policy uses the entries of jobs that have arrived. ``gang`` i64[n]: GPUs of every job. ``node_group``, ``node_gpus``
+    i64[N]: group and GPUs of every node. ``gpu``: GPU type of every group.
 
     Parameters
     ----------
@@ -295,6 +295,7 @@ class GroupRates:
 
     def __init__(self, instance: Instance, *, known: bool = True) -> None:
         self._instance, self._known = instance, known
+        self.gang: Ints = instance.gpus
         self.node_group: Ints = instance.cluster.node_group
         self.node_gpus: Ints = instance.cluster.node_gpus
         self.gpu = tuple(group.gpu for group in instance.cluster.nodes)

@@ -16,6 +16,8 @@ from .first_come_proof import first_come
 from .forking_case import ForkingCase
 from .gang_case import GangCase, NonpreemptiveGangCase
 from .gpu_sharing_case import GpuSharingCase
+from .kv_cache_case import KvCacheCase
+from .kv_cache_proof import kv_priced
 from .lp_dual_proof import lp_dual
 from .mean_busy_time_proof import busy_time, busy_time_of_resources, busy_time_or_weights, mean_busy_time
 from .priced_deadlines_proof import priced_deadlines
@@ -147,6 +149,12 @@ TASKS = joined(
 ELASTIC = joined(
     alone_as("elastic-alone"), at_prices("elastic", busy_time_or_weights), kinds(MAKESPAN, elastic_volume=volume)
 )
+REQUESTS = joined(
+    kinds((*SUMS, MAKESPAN, LARGEST_FLOW, GAIN), kv_alone=alone),
+    on_machine("kv", busy_time),
+    kinds(UNIFORM, kv_mean_busy_time=mean_busy_time, kv_priced=kv_priced, kv_priced_strong=kv_priced),
+    kinds(MAKESPAN, kv_volume=volume),
+)
 CLASSES = {
     "gang": ScheduleRules(GangCase, GANGS),
     "gang-nonpreemptive": ScheduleRules(NonpreemptiveGangCase, GANGS),
@@ -154,6 +162,7 @@ CLASSES = {
     "gpu-sharing": ScheduleRules(GpuSharingCase, joined(RIGID, at_prices("shared"))),
     "elastic": ScheduleRules(ElasticCase, ELASTIC),
     "task-sharing": ScheduleRules(TaskSharingCase, TASKS),
+    "kv-cache": ScheduleRules(KvCacheCase, REQUESTS),
 }
 ON_ANY_MACHINE: dict[str, Theorem] = {  # by the names that optsched.bounds has for them
     "alone": alone,

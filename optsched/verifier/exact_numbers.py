@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from operator import itemgetter
 
 
 def integers(values: Sequence[float]) -> tuple[list[int], int]:
@@ -44,7 +43,7 @@ def common_integers(*columns: Sequence[float]) -> tuple[list[list[int]], int]:
 def _denominator(values: Sequence[float]) -> int:
     if all(map(float.is_integer, values)):
         return 1
-    return max(map(itemgetter(1), map(float.as_integer_ratio, values)))
+    return max(denominator for _, denominator in map(float.as_integer_ratio, values))
 
 
 def _times(values: Sequence[float], unit: int) -> list[int]:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import math
 from bisect import insort
+from collections.abc import Sequence
 from fractions import Fraction
 
 from .certified_case import Case, Proof
@@ -24,7 +25,7 @@ from .refusal import need
 BITS = 60  # of the shortest job
 
 
-def equal_share(release: list[int], unit: int, length: list[float], gangs: list[int], total: int) -> list[float]:
+def equal_share(release: list[int], unit: int, length: Sequence[float], gangs: list[int], total: int) -> list[float]:
     """Return d_j of every job, in seconds, at least its length.
 
     Parameters

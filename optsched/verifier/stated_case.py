@@ -163,8 +163,8 @@ class StatedCase:
         self.amount: Sequence[float] = self.jobs.numbers["duration"] or []
         if self.used or not self.amount:
             columns = (self.jobs.numbers[name] or none for name in ("duration", "iterations"))
-            rows = zip(self.by_profile, *columns, strict=True)
-            self.amount = [seconds if name is None else count for name, seconds, count in rows]
+            pairs = zip(self.by_profile, *columns, strict=True)
+            self.amount = [seconds if name is None else count for name, seconds, count in pairs]
         unknown = any(map(math.isnan, self.amount))
         need(not unknown, "a job has neither a duration nor iterations of a profile", UNJUDGED)
 

@@ -83,7 +83,9 @@ def read_jobs(rows: list[Data], total: int, earliest: float) -> StatedJobs:
     def values(name: str) -> list[Any]:
         return [row.get(name) for row in rows] if name in stated else [None] * len(rows)
 
-    numbers = {name: _numbers(values(name), name, least.get(name, 0.0)) for name in NUMBERS}
+    numbers: dict[str, Sequence[float] | None] = {
+        name: _numbers(values(name), name, least.get(name, 0.0)) for name in NUMBERS
+    }
     ids = [str(k) if name is None else name for k, name in enumerate(values("id"), 1)]
     gpus = [1 if width is None else width for width in values("gpus")]
     if not set(map(type, gpus)) <= {int} or not all(1 <= width <= total for width in gpus):
@@ -190,7 +192,7 @@ def read_link(given: Data) -> Data:
     return {**link, "kinds": given["kinds"], "ratios": [[float(x) for x in row] for row in given["ratios"]]}
 
 
-def epoch_of(arrivals: list[float], dues: list[float]) -> float:
+def epoch_of(arrivals: Sequence[float], dues: Sequence[float]) -> float:
     """Return the moment from which optsched counts time.
 
     That is the first arrival, or a round number before it, if the differences to it are exact; else 0.

@@ -137,7 +137,7 @@ def test_never_less_than_prices_by_gpu() -> None:
 @pytest.mark.parametrize("name", ["queue", studied("cluster-week")])
 def test_what_is_open_of_srtf_is_halved(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
-    instance = queue() if name == "queue" else osd.load(name)
+    instance = queue(24) if name == "queue" else osd.load(name)
     before, after = osd.bound(instance, FLOW), built(instance, FLOW)
     assert after.value > (float(before.value) + osd.simulate(instance, "srtf").value(FLOW)) / 2
 

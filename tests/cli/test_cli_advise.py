@@ -24,9 +24,10 @@ def log(tmp_path: Path) -> str:
 
 
 def test_advise_prints_the_sentence_and_four_tables(screen: Any, log: str) -> None:
-    out = screen(200, "advise", log, "--cluster", "1x4").shown
-    assert out.startswith("The jobs of these 2 minutes stayed 430 seconds")
-    assert "EASY with your users' limits would have kept 390." in out
+    said = screen(200, "advise", log, "--cluster", "1x4")
+    out = said.shown
+    assert out.startswith("The jobs of these 2 minutes took 430 job-seconds from submission")
+    assert "EASY with your users' limits would have avoided 40 of them." in said.words
     for text in ("users' limits", "tiresias:restart=60", "users worse off", "gpus=+10%", "1x5", "promised", "100.0 %"):
         assert text in out, text
     assert "a restart costs 60 s" in out
@@ -49,7 +50,7 @@ def test_the_page_has_the_sentence_and_names_cannot_become_markup(
     done = command(name, log, "--cluster", "1x4", *more, "--report", str(page))
     assert f"wrote {page}" in done.out
     text = page.read_text()
-    assert '<p class="lead">The jobs of these 2 minutes stayed 430 seconds' in text
+    assert '<p class="lead">The jobs of these 2 minutes took 430 job-<wbr>seconds from submission' in text
     assert "<script>alert" not in text
     assert "&lt;script&gt;alert" in text
     assert f"optsched {name} csv:" in text

@@ -44,7 +44,7 @@ def test_help_of_the_program_has_lines_and_examples(out: Any, arguments: list[st
 
 def test_no_summary_of_a_command_is_cut_at_80_columns(screen: Any) -> None:
     commands = screen(80, "--help").out.partition("Commands:\n")[2].partition("\n\n")[0].splitlines()
-    assert len(commands) == 18
+    assert len(commands) == 19
     assert all(line.rstrip().endswith((".", "?")) and "..." not in line for line in commands), commands
 
 

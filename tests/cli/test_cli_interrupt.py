@@ -28,7 +28,7 @@ from optsched.io.traces.generate import generate
 from optsched.problem.schedule import Schedule
 from optsched.registry import import_modules
 from optsched.solvers.generation import improve_order
-from optsched.solvers.sequence_search import improve_sequence
+from optsched.solvers.sequence_search import improve_gapless, improve_sequence
 
 pty = pytest.importorskip("pty")
 SOON = 120.0  # seconds: a fraction of one on a quiet machine, and never where it is not interrupted
@@ -110,11 +110,16 @@ def test_solve_shows_a_line_tells_the_incumbent_and_the_interval_and_writes_the_
 
 
 @pytest.mark.release
-def test_run_tells_of_the_policies_that_have_finished_and_leaves_no_folder(tmp_path: Path) -> None:
-    generate("poisson", 1, jobs=6000, cluster="64x8").save(tmp_path / "long.json")
+def test_run_tells_of_the_policies_that_have_finished_and_leaves_no_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asleep = "import time\n\n\nclass Asleep:\n    name, knowledge = 'asleep', 'clairvoyant'\n\n"
+    (tmp_path / "resting.py").write_text(f"{asleep}    def decide(self, view):\n        time.sleep(600)\n")
+    monkeypatch.setenv("PYTHONPATH", f"{tmp_path}{os.pathsep}{os.environ.get('PYTHONPATH', '')}")
     folder = tmp_path / "new"
-    terminal = Terminal("run", str(tmp_path / "long.json"), "-p", "fifo", "-p", "gavel", "-o", str(folder), columns=120)
-    terminal.wait_for("gavel")
+    asked = ("-p", "fifo", "-p", "resting:Asleep", "-o", str(folder))
+    terminal = Terminal("run", "rigid-12-1", *asked, columns=120)
+    terminal.wait_for("resting")
     terminal.interrupt()
     table = [line for line in terminal.text.splitlines() if line.startswith("│")]
     assert [line.split("│")[1].strip() for line in table] == ["fifo"]
@@ -123,14 +128,14 @@ def test_run_tells_of_the_policies_that_have_finished_and_leaves_no_folder(tmp_p
 
 @pytest.mark.release
 def test_a_sweep_tells_what_is_kept_and_ends_its_processes(tmp_path: Path) -> None:
-    grid = 'policies = ["fifo", "srtf"]\nseeds = "1-5000"\n[[instances]]\nrecipe = "rigid"\njobs = 8\n'
+    grid = 'policies = ["fifo", "srtf"]\nseeds = "1-1000"\n[[instances]]\nrecipe = "rigid"\njobs = 8\n'
     (tmp_path / "grid.toml").write_text(grid)
     terminal = Terminal("sweep", str(tmp_path / "grid.toml"), "--workers", "2", columns=100)
     terminal.wait_for(" 1%")
     assert len(terminal.processes()) >= 3
     terminal.interrupt()
     kept = terminal.text.strip().splitlines()[-2]
-    assert re.fullmatch(r"optsched: [\d,]+ of 10,000 cells are kept; the same command resumes from there", kept)
+    assert re.fullmatch(r"optsched: [\d,]+ of 2,000 cells are kept; the same command resumes from there", kept)
     end = time.monotonic() + SOON
     while left := terminal.processes():
         assert time.monotonic() < end, left
@@ -249,8 +254,8 @@ def test_reproduce_stops_with_its_processes() -> None:
 
 def test_compiled_loops_of_many_seconds_let_other_threads_run() -> None:
     import_modules("optsched.bounds")
-    for loop in (improve_order, improve_sequence, *FUNCTIONS):
-        assert loop._made().targetoptions["nogil"], loop
+    for loop in (improve_order, improve_sequence, improve_gapless, *FUNCTIONS):
+        assert loop.dispatcher().targetoptions["nogil"], loop
 
 
 def test_work_gives_its_result_or_its_error_and_ctrl_c_leaves_it_behind() -> None:

@@ -29,7 +29,9 @@ def log(tmp_path: Path) -> Path:
 def test_the_tables_of_a_log(screen: Any, log: Path) -> None:
     said = screen(COLUMNS, "score", log)
     text = said.words
-    assert text.startswith("The jobs of these 60 seconds stayed 104 seconds, at most 1.")
+    assert text.startswith(
+        "The jobs of these 60 seconds took 104 job-seconds from submission to completion, at most 1."
+    )
     for part in (
         "│as logged │ not stated │",
         "the log is inconsistent in 1 place (1 arrival): arrival: job 'b' starts at 50 s, before its submission at 60 s",
@@ -40,6 +42,39 @@ def test_the_tables_of_a_log(screen: Any, log: Path) -> None:
         assert part in text, part
     assert "┃week" not in screen(COLUMNS, "score", log, "--by", "size").shown
     assert "no such groups" in screen(COLUMNS, "score", log, "--by", "user").mistake
+
+
+def test_long_tables_weeks_dates_and_units(screen: Any, tmp_path: Path) -> None:
+    week, start = 7 * 86400, 1_772_352_000  # 2026-03-01 08:00 UTC
+    ran = [(start + k * week, start + k * week + 60) for k in range(12)]
+    rows = [f"{k},{begin},{begin},{end},2,u{k}" for k, (begin, end) in enumerate(ran)]
+    file = tmp_path / "log.csv"
+    file.write_text("\n".join(["id,arrival,start,end,gpus,user", *rows]))
+    asked = ("score", f"csv:{file}", "--cluster", "1x4", "--by", "user", "--by", "week")
+    said = screen(COLUMNS, *asked, "--csv", tmp_path / "users.csv", "--report", tmp_path / "page.html").words
+    assert said.startswith("The jobs of these 3 months (2026-03-01 to 2026-05-17) took 720 job-seconds")
+    assert "2026-03-01 08:00 to 2026-05-17 08:01 (UTC)" in said
+    assert "│2: 2026-03-08 │" in said
+    assert "and 2 more users: --all shows all, --by user --csv FILE writes all" in said
+    assert len((tmp_path / "users.csv").read_text().splitlines()) == 13
+    page = (tmp_path / "page.html").read_text()
+    assert "log: as logged (2026-03-01 to 2026-05-17)</title>" in page
+    assert "job completion time: from the submission" in page
+    assert "adadual" not in page
+    assert "more users" not in screen(COLUMNS, *asked, "--all").words
+    assert "3 of 12 jobs were submitted in it" in screen(COLUMNS, *asked, "--from", "2026-05-01", "--to", "90d").words
+
+
+def test_a_page_of_nodes_says_nothing_of_gpus(command: Any, tmp_path: Path) -> None:
+    recipe = {"name": "slurm", "parameters": {"counts": "node"}}
+    jobs = [Job("a", 0, 2, 60, walltime=90, ran=((0, 60),), user="x"), Job("b", 0, 4, 50, ran=((60, 110),), user="y")]
+    Instance(jobs, "4x1", "log", recipe=recipe).save(tmp_path / "i.json")
+    for name, more in (("score", ["--by", "size"]), ("run", ["-p", "easy"]), ("advise", ["--only", "-p", "easy"])):
+        done = command(name, tmp_path / "i.json", *more, "--report", tmp_path / "p.html")
+        assert done.code == 0, done.err
+        assert "GPU" not in done.out, name
+        assert "GPU" not in (tmp_path / "p.html").read_text(), name
+        assert "users' limits for easy: 1 of 2 jobs state none" in done.out or name == "score"
 
 
 def test_the_document_of_a_log(command: Any, log: Path) -> None:

@@ -39,8 +39,10 @@ def test_the_sentence_of_a_small_log() -> None:
     assert bound is not None
     assert bound.value <= 255  # b first, and c before d
     most = int(np.ceil(345 - bound.value))
-    assert result.sentence.startswith("the jobs of these 7 days stayed 345 seconds, at most 1.")
-    assert result.sentence.endswith(f"times the best possible; at most {most} were avoidable")
+    assert result.sentence.startswith(
+        "the jobs of these 7 days took 345 job-seconds from submission to completion, at most 1."
+    )
+    assert result.sentence.endswith(f"times the best possible; at most {most} of them were avoidable")
     assert repr(result) == f"Score({result.sentence})"
     assert result.inconsistencies == result.idle_spans == ()
 
@@ -57,7 +59,7 @@ def test_groups_by_hand() -> None:
     week = result.by("week")
     assert week["week"].to_list() == [1, 2]
     assert week["mean_bsld"].to_list() == [(1 + 95 / 10) / 2, (1 + 2) / 2]
-    assert week["waiting_gpu_hours"].to_list() == [90 / 3600, 4 * 50 / 3600]
+    assert week["queued_gpu_hours"].to_list() == [90 / 3600, 4 * 50 / 3600]
     user = result.by("user")  # whose jobs stayed longest comes first
     assert user["user"].to_list() == ["ann", None, "bob"]
     assert user["gpu_hours"].to_list() == [550 / 3600, 200 / 3600, 5 / 3600]
@@ -95,8 +97,8 @@ def test_a_log_below_the_bound_says_so() -> None:
     assert result.below_bound
     assert result.avoidable is None
     sentence = (
-        "the jobs of these 10 seconds stayed 90 seconds, which is better than the bound 450: "
-        "up to 9 GPUs were in use at once, and the cluster has 1"
+        "the jobs of these 10 seconds took 90 job-seconds from submission to completion, which is better than the bound "
+        "450: up to 9 GPUs were in use at once, and the cluster has 1"
     )
     assert result.sentence == sentence
     assert len(result.inconsistencies) == 8
@@ -189,8 +191,8 @@ def test_the_schedule_that_ran_at_kth(data_dir: Path) -> None:
     assert f"{metrics['p95_bsld']:.1f}" == "415.8"
     assert (f"{bound.value:.2f}", f"{result.line.ratio:.3f}") == ("253499189.68", "2.724")
     assert result.sentence == (
-        "the jobs of these 11 months stayed 690.5 million seconds, at most 2.73 times the best possible; "
-        "at most 437.1 million were avoidable"
+        "the jobs of these 11 months (1996-09-23 to 1997-08-29) took 690.5 million job-seconds from submission to "
+        "completion, at most 2.73 times the best possible; at most 437.1 million of them were avoidable"
     )
 
 

@@ -89,7 +89,7 @@ def test_all_are_found() -> None:
     assert set(FORMULATIONS.names()) >= EXPECTED
     for name, formulation in FORMULATIONS.items():
         assert formulation.name == name
-        assert formulation.schedule_class in ("gang", "gang-nonpreemptive")
+        assert formulation.schedule_class in ("gang", "gang-nonpreemptive", "kv-cache")
         assert formulation.exact == (formulation.schedule is not None) == (formulation.warm_start is not None)
 
 

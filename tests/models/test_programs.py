@@ -19,6 +19,7 @@ from packing_value import packing_value
 from random_transfers import random_transfers
 
 import optsched as osd
+from optsched.classes.kv_cache.problem.requests import request_instance
 from optsched.classes.task_sharing.problem.transfers import transfer_instance, transfers_of
 from optsched.classes.task_sharing.solvers.transfer_search import transfer_optimum
 from optsched.cli.listed_kinds import KINDS
@@ -55,6 +56,7 @@ EXAMPLES: dict[str, Callable[[int], Instance]] = {
     "link-contention": sent,
     "gpu-mapping": lambda seed: examples(seed)["staged"],
     "hadar-e-forking": of_pairs,
+    "kv-time-indexed": lambda seed: request_instance([1, 2, 1], [3, 2, 4], 6),
 }
 
 
@@ -291,7 +293,9 @@ def constraints_of(model: Any) -> set[str]:
 def test_what_list_says_of_a_model_is_what_is_in_the_model(name: str, screen: Callable[..., Any]) -> None:
     facts = json.loads(screen(80, "list", "models", name, "--json").out)["models"][0]["facts"]
     listed = {each for head in facts if re.match(r"\([1-9]\d*\) ", head) for each in re.findall(r"[a-z]\w+", head)}
-    instances = [osd.load("single-06-1"), osd.load("rigid-06-1")] if name in FORMULATIONS else [example(name)]
+    instances = [example(name)]
+    if name in FORMULATIONS:
+        instances += [osd.load("single-06-1"), osd.load("rigid-06-1")]
     built = set[str]()
     for instance in instances:
         for objective in FORMULATIONS.get(name).objectives if name in FORMULATIONS else [None]:

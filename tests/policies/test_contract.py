@@ -155,7 +155,7 @@ def test_a_policy_is_a_dataclass_that_is_made_without_arguments_and_bears_its_na
     assert policy.name == name
     assert policy.knowledge in set(Knowledge)
     assert dataclasses.is_dataclass(kind)
-    methods = ("order", "decide", "tasks")
+    methods = ("order", "decide", "tasks", "ranks")
     assert [hasattr(policy, method) for method in methods].count(True) == 1
     field = next(iter(dataclasses.fields(kind)), None)
     if field is not None and (hasattr(policy, "order") or hasattr(policy, "tasks")):
@@ -192,7 +192,7 @@ def test_one_policy_a_file_that_is_no_table(file: Path) -> None:
 
 def test_policies_are_of_one_level() -> None:
     others = {*policies_of("gpu-sharing"), *policies_of("elastic")}
-    levels = [set(policies_of("task-sharing")), set(whole_job_policies()), others]
+    levels = [set(policies_of("task-sharing")), set(policies_of("kv-cache")), set(whole_job_policies()), others]
     assert sum(map(len, levels)) == len(set.union(*levels)) == len(POLICIES.names())
     assert {"sjf-bsbf", "sjf-ffs", "goodput"} <= others
     assert {"ada-srsf", "adadual", "k-way", "srsf"} <= set(policies_of("task-sharing"))

@@ -9,13 +9,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from examples import few
+from examples import few, studied
+from interpreted import interpreted
 
 from optsched.check.referee import check_schedule
+from optsched.compiled import without_interpreting
 from optsched.io.sources import load
+from optsched.io.traces.generate import generate
 from optsched.models.gavel_allocation import ActiveJobs
+from optsched.policies import gavel as gavel_policy
 from optsched.policies.gavel import Gavel
-from optsched.policies.gavel_allocations import ALLOCATIONS, Setting
+from optsched.policies.gavel_allocations import ALLOCATIONS, Setting, analytic_centre
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
@@ -232,6 +236,42 @@ def test_knowledge_is_the_policys() -> None:
     assert Gavel().knowledge is Knowledge.NON_CLAIRVOYANT
     needs = {name for name in ALLOCATIONS.names() if Gavel(policy=name).knowledge is Knowledge.CLAIRVOYANT}
     assert needs == {name for name in ALLOCATIONS.names() if not name.startswith("max_")}
+
+
+# -- compiled and interpreted ---------------------------------------------------------------------------------------------
+
+
+def require_the_same(seed: int) -> None:
+    rng = np.random.default_rng([seed, 54])
+    cluster = ("4x1:V100+5x1:P100+6x1:K80", "2x4:V100+1x4:P100+3x2:K80", "3x2", "2x3+1x4")[seed % 4]
+    jobs = int(rng.integers(2, 12))
+    instance = (
+        tabled(seed, cluster).head(jobs) if seed % 4 < 2 else generate("philly-like", seed, jobs=jobs, cluster=cluster)
+    )
+    slow = 1 if seed % 4 < 2 else 40
+    given: dict[str, Any] = {
+        "policy": str(rng.choice(ALLOCATIONS.names())),
+        "round": slow * float(rng.choice([360.0, 700.0])),
+        "reset": slow * float(rng.choice([0.0, 1920.0])),
+        "restart": float(rng.choice([0.0, 0.0, 20.0])),
+        "mixed": bool(rng.random() < 0.3),
+        "as_published": bool(rng.random() < 0.3),
+    }
+    runs = []
+    for context in (interpreted(gavel_policy, analytic_centre), without_interpreting()):
+        with context:
+            runs.append(simulate(instance, Gavel(**given)))
+    s, t = (run.schedule for run in runs)
+    for name in ("job", "start", "end", "work", "gpu_offset", "gpu_node", "gpu_index"):
+        assert (getattr(s, name) == getattr(t, name)).all(), (seed, given, name)
+    assert all((runs[0].notes[name] == shares).all() for name, shares in runs[1].notes.items())
+    assert runs[0].events == runs[1].events
+
+
+@pytest.mark.parametrize("first", [pytest.param(0, marks=pytest.mark.compiled), *map(studied, range(60, 2000, 60))])
+def test_compiled_and_interpreted_decisions_are_the_same(first: int) -> None:
+    for seed in range(first, first + 60):
+        require_the_same(seed)
 
 
 # -- the public simulator's numbers -----------------------------------------------------------------------------------------

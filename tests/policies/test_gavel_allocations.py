@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from itertools import pairwise
+from typing import Any
 
 import cvxpy as cp
 import numpy as np
@@ -14,11 +14,11 @@ from hypothesis import given, settings, strategies as st
 from optsched.models import gavel_finish_time, gavel_makespan, gavel_max_min, gavel_max_sum
 from optsched.models.gavel_allocation import ActiveJobs, AllocationProblem, isolated_share, level_rates
 from optsched.policies.gavel_allocations import ALLOCATIONS, Setting
-from optsched.policies.gavel_allocations.analytic_centre import centred
+from optsched.policies.gavel_allocations.analytic_centre import centred, eliminate
 from optsched.policies.gavel_allocations.level_search import LevelSearch
 from optsched.policies.gavel_allocations.min_total_duration import bisected
 from optsched.policies.gavel_allocations.share_program import ShareProgram
-from optsched.policies.gavel_rounds import RoundDevices, ServiceAccount, priority
+from optsched.policies.gavel_rounds import SIDE, RoundBooks, choose, give, priority, record, reset, round_books
 from optsched.problem.arrays import Floats
 from policies.gavel_problems import jobs_of, most, optimum, random_jobs
 
@@ -166,6 +166,17 @@ def test_the_centre_is_the_maximum_of_the_product_of_slacks(seed: int) -> None:
     assert logs.value == pytest.approx(best, abs=1e-5)
 
 
+def test_elimination_solves_positive_definite_systems_and_refuses_singular_ones() -> None:
+    rng = np.random.default_rng(0)
+    for n in (1, 2, 3, 5, 8):
+        root, right = rng.normal(size=(n, n)), rng.normal(size=(n, 4))
+        matrix = root @ root.T + np.eye(n)
+        both = np.column_stack([matrix, right])
+        assert eliminate(both, n)
+        assert both[:, n:] == pytest.approx(np.linalg.solve(matrix, right), rel=1e-9)
+    assert not eliminate(np.array([[1.0, 1.0, 1.0], [1.0, 1.0, 2.0]]), 2)
+
+
 # -- rules with a memory ----------------------------------------------------------------------------------------------------
 
 
@@ -200,15 +211,20 @@ def test_the_program_reuses_slots() -> None:
 # -- rounds ---------------------------------------------------------------------------------------------------------------
 
 
-def book(share: list[list[float]]) -> ServiceAccount:
-    made = ServiceAccount(len(share), len(share[0]), 100.0)
-    for j in range(len(share)):
-        made.arrive(j)
-    made.reset(np.arange(len(share)), np.array(share), 0.0)
+def book(share: list[list[float]]) -> RoundBooks:
+    count = len(share[0])
+    made = round_books(len(share), np.arange(count), np.ones(count, dtype=int), np.ones(count, dtype=int))
+    made.received[:] = 50.0
+    reset(made, np.arange(len(share)), np.array(share), 0.0, 100.0)
     return made
 
 
-def priorities(made: ServiceAccount) -> np.ndarray:
+def ran(made: RoundBooks, job: int, kind: int, seconds: float) -> None:
+    made.type[job] = kind
+    record(made, job, seconds)
+
+
+def priorities(made: RoundBooks) -> np.ndarray:
     """Of every job on every type."""
     jobs, types = made.share.shape
     return np.array(
@@ -216,24 +232,40 @@ def priorities(made: ServiceAccount) -> np.ndarray:
     )
 
 
-def places(devices: RoundDevices, jobs: list[int]) -> list[tuple[tuple[int, int], ...]]:
+def devices_of(gang: Any, pool: Any, size: Any) -> RoundBooks:
+    capacity = np.bincount(pool, weights=size).astype(int)
+    made = round_books(len(gang), np.array(pool), np.array(size), capacity)
+    made.gang[:] = gang
+    return made
+
+
+def given_to(made: RoundBooks, jobs: list[int], chosen: list[int]) -> list[bool]:
+    """Give the jobs of a round their devices; do they keep those of the last one?"""
+    order = sorted(range(len(jobs)), key=lambda i: -made.gang[jobs[i]])
+    made.wanted[jobs], made.queue[: len(jobs)] = chosen, [jobs[i] for i in order]
+    give(made, len(jobs))
+    kept = dict(zip(order, made.stays.tolist(), strict=False))
+    return [kept[i] for i in range(len(jobs))]
+
+
+def places(made: RoundBooks, jobs: list[int]) -> list[tuple[tuple[int, int], ...]]:
     """(node, GPUs there) of each of them."""
-    first, node, count = (each.tolist() for each in devices.places(np.array(jobs, dtype=int)))
-    held = list(zip(node, count, strict=True))
-    return [tuple(held[begin:end]) for begin, end in pairwise(first)]
+    side = made.counts[SIDE]
+    held = list(zip(made.node[side].tolist(), made.held[side].tolist(), strict=True))
+    return [tuple(held[made.first[side, r] : made.first[side, r + 1]]) for r in made.row[jobs].tolist()]
 
 
 def test_priorities_are_shares_over_fractions_of_time_received() -> None:
     made = book([[0.5, 0.0], [0.25, 0.75]])
     assert priorities(made).tolist() == [[1.0, 0.0], [0.5, 1.5]]  # all have half a round: f = 1/2
-    made.record(*(np.array([x]) for x in (0, 0, 100.0)))  # f = 150/200 and 50/200
+    ran(made, 0, 0, 100.0)  # f = 150/200 and 50/200
     assert priorities(made) == pytest.approx(np.array([[0.5 / 0.75, 0], [0.25 / 0.25, 1.5]]))
 
 
 def test_deficits_are_settled_at_a_reset() -> None:
     made = book([[0.5], [0.5]])
-    made.record(*(np.array([x]) for x in (0, 0, 100.0)))
-    made.reset(np.arange(2), np.array([[0.3], [0.7]]), 100.0)
+    ran(made, 0, 0, 100.0)
+    reset(made, np.arange(2), np.array([[0.3], [0.7]]), 100.0, 100.0)
     assert made.deficit.tolist() == [[50 - 100], [50]]
     assert made.received.tolist() == [[50], [50]]
     assert made.total.tolist() == [100]
@@ -253,16 +285,19 @@ def test_ties_go_by_deficit_then_share_then_arrival_and_who_does_not_fit_is_pass
         for m in sorted(range(n), key=lambda m: (urgency[m, t], made.deficit[m, t], made.share[m, t]), reverse=True):
             if chosen[m] < 0 and rate[m, t] > 0 and gang[m] <= left:
                 chosen[m], left = t, left - gang[m]
-    assert made.selection(np.arange(n), rate, gang, capacity, order).tolist() == chosen
+    made.rate[:], made.gang[:], made.capacity[:] = rate, gang, capacity
+    choose(made, np.arange(n), order)
+    assert made.chosen.tolist() == chosen
 
 
 @given(st.integers(0, 10_000))
 def test_devices_suffice_and_are_kept_where_they_are_free(seed: int) -> None:
     rng = np.random.default_rng(seed)
     size, pool = rng.integers(1, 5, 8), rng.integers(0, 3, 8)
-    devices = RoundDevices(10, pool, size)
-    capacity = np.bincount(pool, weights=size, minlength=3).astype(int)
+    pool[:3] = 0, 1, 2
     gangs, before = rng.integers(1, 5, 10), {}
+    devices = devices_of(gangs, pool, size)
+    capacity = devices.capacity
     for _ in range(6):
         jobs, chosen, left = [], [], capacity.copy()
         for j in rng.permutation(10).tolist():
@@ -271,8 +306,8 @@ def test_devices_suffice_and_are_kept_where_they_are_free(seed: int) -> None:
                 left[t] -= gangs[j]
                 jobs.append(j)
                 chosen.append(t)
-        kept, moved = devices.give(np.array(jobs, dtype=int), np.array(chosen, dtype=int), gangs[jobs])
-        assert sorted([*kept.tolist(), *moved.tolist()]) == sorted(jobs)
+        stays = given_to(devices, jobs, chosen)
+        kept = [j for j, stay in zip(jobs, stays, strict=True) if stay]
         now = dict(zip(jobs, places(devices, jobs), strict=True))
         used = np.zeros(8, dtype=int)
         for j, t in zip(jobs, chosen, strict=True):
@@ -282,7 +317,7 @@ def test_devices_suffice_and_are_kept_where_they_are_free(seed: int) -> None:
                 used[node] += count
         assert (used <= size).all()
         assert (devices.free == size - used).all()
-        assert all(now[j] == before[j] for j in kept.tolist())
+        assert all(now[j] == before[j] for j in kept)
         wide = [j for j in jobs if gangs[j] == max(gangs[k] for k in jobs)]
         for j in wide:  # nobody before them can have taken their devices
             if j in before and pool[before[j][0][0]] == chosen[jobs.index(j)]:
@@ -291,6 +326,6 @@ def test_devices_suffice_and_are_kept_where_they_are_free(seed: int) -> None:
 
 
 def test_a_gang_goes_to_one_node_where_one_can_hold_it_larger_gangs_first() -> None:
-    devices = RoundDevices(3, np.zeros(3, dtype=int), np.array([2, 4, 2]))
-    devices.give(np.array([0, 1, 2]), np.zeros(3, dtype=int), np.array([1, 4, 3]))
+    devices = devices_of([1, 4, 3], np.zeros(3, dtype=int), [2, 4, 2])
+    assert given_to(devices, [0, 1, 2], [0, 0, 0]) == [False] * 3
     assert places(devices, [0, 1, 2]) == [((2, 1),), ((1, 4),), ((0, 2), (2, 1))]

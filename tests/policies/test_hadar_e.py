@@ -4,35 +4,58 @@ from __future__ import annotations
 
 import dataclasses
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import networkx as nx
 import numpy as np
 import pytest
-from examples import few
+from examples import few, studied
 from hypothesis import given, strategies as st
+from interpreted import interpreted
 from simulation.fork_lp import makespan_lp
 from simulation.forked_instances import forked, gang_instance, table_instance
 
 from optsched.check.referee import check_schedule
+from optsched.compiled import without_interpreting
 from optsched.errors import InputError
 from optsched.io.traces.generate import generate
 from optsched.io.traces.recipes.hadar_recipes import AWS, LAB
-from optsched.policies.fork_assignment import Assignment, by_payoff, by_work, fill
+from optsched.policies import hadar_e
+from optsched.policies.fork_assignment import by_payoff, deal
+from optsched.policies.fork_books import ENTRIES, NOBODY, STARTS, books, numpy_sum
 from optsched.policies.fork_plan import ForkPlan
-from optsched.policies.hadar_e import HadarE, split
+from optsched.policies.hadar_e import HadarE
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.metrics import cluster_utilization
 from optsched.speeds.type_speeds import GroupRates, group_rates
+from policies.hadar_e_plain import Assignment, PlainHadarE, by_work as plainly_by_work
 
 
 def random_table(seed: int, jobs: int) -> tuple[list[list[float]], list[float]]:
     rng = np.random.default_rng([seed, 31])
     rate = rng.uniform(1, 20, (jobs, 5))
     return rate.tolist(), rng.uniform(2_000, 50_000, jobs).tolist()
+
+
+def dealt(
+    rate: Any, gang: Any, group: Any, size: Any, copies: int, left: Any, rule: str = "work", seconds: float = 100.0
+) -> tuple[list[list[int]], list[list[float]], np.ndarray]:
+    """The nodes of every job's copies, their work, and the GPUs that are free."""
+    rate, gang, size, left = np.array(rate, dtype=float), np.array(gang), np.array(size), np.array(left, dtype=float)
+    groups = SimpleNamespace(gang=gang, node_gpus=size, node_group=np.array(group), hosts=rate > 0)
+    b, payoff = books(groups, rate), rule == "payoff"  # type: ignore[arg-type]
+    b.row[:] = NOBODY
+    pairs = by_payoff(rate, left, np.ones(gang.size)) if payoff else np.zeros(0, dtype=np.int64)
+    deal(b, np.arange(gang.size), left, copies, seconds, pairs, payoff)
+    starts = b.counts[STARTS]
+    assert b.counts[ENTRIES] == starts
+    assert (b.gpus[:starts] == gang[b.start[:starts]]).all()
+    of = [np.flatnonzero(b.start[:starts] == j) for j in range(gang.size)]
+    return [b.node[k].tolist() for k in of], [b.work[k].tolist() for k in of], b.free
 
 
 # -- busy nodes -----------------------------------------------------------------------------------------------------------
@@ -52,57 +75,105 @@ def test_under_restrictions_the_copies_are_a_maximum_flow(case: Any, order: str,
     may, slots, copies = case
     rng = np.random.default_rng(seed)
     rate = np.where(may, rng.uniform(1, 9, np.shape(may)), 0.0)
-    left, free = rng.uniform(1, 9, len(may)) * 100, np.array(slots) * gang + (gang - 1)
-    round_ = Assignment(rate, np.full(len(may), gang), np.arange(len(slots)), free.copy(), copies)
+    left, size, gangs = rng.uniform(1, 9, len(may)) * 100, np.array(slots) * gang + (gang - 1), np.full(len(may), gang)
+    on, _, free = dealt(rate, gangs, np.arange(len(slots)), size, copies, left, order)
+    greedy = Assignment(rate, gangs, np.arange(len(slots)), size.copy(), copies)
     if order == "work":
-        by_work(round_, left, 100.0)
-    else:
-        by_payoff(round_, left, np.ones(len(may)))
-    greedy = [list(nodes) for nodes in round_.on]
-    fill(round_)
+        plainly_by_work(greedy, left, 100.0)
     flow = nx.DiGraph()
     flow.add_nodes_from(["s", "t"])
     for j, row in enumerate(may):
         flow.add_edge("s", ("j", j), capacity=copies)
         flow.add_edges_from([(("j", j), ("h", h), {"capacity": 1}) for h, yes in enumerate(row) if yes])
     flow.add_edges_from([(("h", h), "t", {"capacity": count}) for h, count in enumerate(slots)])
-    assert sum(map(len, round_.on)) == nx.maximum_flow_value(flow, "s", "t")
+    assert sum(map(len, on)) == nx.maximum_flow_value(flow, "s", "t")
     used = np.zeros(len(slots), dtype=int)
-    for j, nodes in enumerate(round_.on):
+    for j, nodes in enumerate(on):
         assert len(set(nodes)) == len(nodes) <= copies
         assert all(may[j][h] for h in nodes)
-        assert len(nodes) >= len(greedy[j])  # filling takes copies from nobody
+        assert len(nodes) >= len(greedy.on[j])  # filling takes copies from nobody
         used[nodes] += 1
     assert (used <= slots).all()
-    assert (round_.free == free - gang * used).all()
+    assert (free == size - gang * used).all()
 
 
-def test_the_greedy_rule_alone_may_leave_a_node_idle() -> None:
+def test_a_node_that_the_greedy_rule_leaves_idle_gets_a_copy() -> None:
     # The longer job takes the fast node although it could use the other one, and the shorter one cannot.
-    rate = np.array([[2.0, 1.0], [2.0, 0.0]])
-    round_ = Assignment(rate, np.ones(2, dtype=np.int64), np.arange(2), np.ones(2, dtype=np.int64), 1)
-    by_work(round_, np.array([900.0, 500.0]), 100.0)
-    assert round_.on == [[0], []]
-    fill(round_)
-    assert round_.on == [[1], [0]]
+    on, _, _ = dealt([[2.0, 1.0], [2.0, 0.0]], [1, 1], [0, 1], [1, 1], 1, [900.0, 500.0])
+    assert on == [[1], [0]]
 
 
-def test_gangs_of_several_sizes_are_left_as_they_are() -> None:
-    round_ = Assignment(np.ones((2, 1)), np.array([1, 2]), np.zeros(2, dtype=np.int64), np.array([2, 2]), 1)
-    fill(round_)
-    assert round_.on == [[], []]
+def test_gangs_of_several_sizes_are_not_moved() -> None:
+    assert dealt([[2.0, 1.0], [2.0, 0.0]], [1, 2], [0, 1], [2, 2], 1, [900.0, 500.0])[0] == [[0], []]
 
 
 @pytest.mark.parametrize("seed", range(4))
 def test_payoff_is_the_best_assignment_where_copies_are_unlimited(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    rate, left, weight = rng.uniform(1, 9, (5, 4)), rng.uniform(100, 900, 5), rng.uniform(1, 3, 5)
-    round_ = Assignment(rate, np.ones(5, dtype=np.int64), np.arange(4), np.ones(4, dtype=np.int64), 4)
-    by_payoff(round_, left, weight)
-    slope = weight[:, None] * rate / left[:, None]
-    assert sum(slope[j, h] for j, nodes in enumerate(round_.on) for h in nodes) == pytest.approx(
-        slope.max(axis=0).sum()
-    )
+    rate, left = rng.uniform(1, 9, (5, 4)), rng.uniform(100, 900, 5)
+    on, _, _ = dealt(rate, np.ones(5, dtype=np.int64), np.arange(4), np.ones(4, dtype=np.int64), 4, left, "payoff")
+    slope = rate / left[:, None]
+    assert sum(slope[j, h] for j, nodes in enumerate(on) for h in nodes) == pytest.approx(slope.max(axis=0).sum())
+
+
+# -- the plain form -------------------------------------------------------------------------------------------------------
+
+
+def random_case(seed: int) -> tuple[Instance, dict[str, Any]]:
+    """Gangs of all sizes on unlike nodes, one-GPU jobs at table speeds, or gangs alike on alike nodes; and parameters."""
+    rng = np.random.default_rng([seed, 54])
+    made = [
+        gang_instance(seed, int(rng.integers(1, 15))),
+        table_instance(np.where(rng.random((6, 5)) < 0.7, rng.uniform(1, 20, (6, 5)), 1.0).tolist(), [9e3] * 6),
+        generate("philly-like", seed, jobs=15, cluster="3x4+2x2+1x8"),
+        Instance([Job(f"j{k}", 400.0 * (k % 3), 2, duration=900.0 * (1 + k % 4)) for k in range(7)], "2x4+2x2"),
+    ]
+    instance = made[seed % 4]
+    round_ = float(rng.choice([360.0, 900.0])) * (60.0 if seed % 4 == 2 else 1.0)
+    return instance, {
+        "copies": int(rng.choice([0, 0, 1, 2, 3])),
+        "round": round_,
+        "overhead": float(rng.choice([0.0, 10.0, 0.3 * round_])),
+        "rule": str(rng.choice(["work", "payoff"])),
+        "estimate": str(rng.choice(["true", "noisy"])),
+    }
+
+
+def fingerprint(run: Any) -> list[Any]:
+    s = run.schedule
+    arrays = (s.job, s.start, s.end, s.work, s.gpu_offset, s.gpu_node, s.gpu_index, *run.notes.values())
+    return [run.events, run.preemptions, *(np.asarray(array).tobytes() for array in arrays)]
+
+
+def require_the_same(seed: int, *, compiled: bool) -> None:
+    instance, given = random_case(seed)
+    with without_interpreting() if compiled else interpreted(hadar_e):
+        run = forked(instance, HadarE(**given))
+    assert fingerprint(run) == fingerprint(forked(instance, PlainHadarE(**given))), (seed, given)
+
+
+@pytest.mark.parametrize("seed", range(16))
+def test_every_decision_is_that_of_the_plain_form(seed: int) -> None:
+    require_the_same(seed, compiled=False)
+
+
+@pytest.mark.parametrize("first", [pytest.param(0, marks=pytest.mark.compiled), *map(studied, range(60, 2000, 60))])
+def test_compiled_decisions_are_those_of_the_plain_form(first: int) -> None:
+    for seed in range(first, first + 60):
+        require_the_same(seed, compiled=True)
+        if first:
+            require_the_same(seed, compiled=False)
+
+
+def test_sums_are_rounded_as_numpys() -> None:
+    rng = np.random.default_rng(0)
+    for n in [*range(1, 40), 127, 128, 129, 136, 250, 257, 1000, 2049]:
+        values = np.exp(rng.normal(size=n) * 3)
+        groups = SimpleNamespace(
+            gang=np.ones(1, int), node_gpus=np.ones(n, int), node_group=np.zeros(n, int), hosts=np.ones((1, 1), bool)
+        )
+        b = books(groups, np.ones((1, 1)))._replace(part=values)  # type: ignore[arg-type]
+        assert numpy_sum(b, n) == values.sum()
 
 
 # -- the LPs --------------------------------------------------------------------------------------------------------------
@@ -267,7 +338,9 @@ def test_estimates_of_devices_need_devices_that_are_known() -> None:
 
 @given(st.floats(1, 1e6), st.lists(st.floats(0.1, 100), min_size=1, max_size=8), st.floats(1, 1000))
 def test_targets_fill_the_round_or_do_what_is_left_and_end_together(left: float, rates: list[float], s: float) -> None:
-    targets = split(left, rates, s)
+    count = len(rates)
+    on, work, _ = dealt([rates], [1], np.arange(count), np.ones(count, dtype=np.int64), count, [left], seconds=s)
+    targets, rates = np.array(work[0]), [rates[node] for node in on[0]]
     exact = [Fraction(x) * Fraction(s) for x in rates]
     factor = min(Fraction(1), Fraction(left) / sum(exact))
     assert targets.tolist() == pytest.approx([float(factor * x) for x in exact], rel=1e-12)

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from examples import few
 
-from optsched.classes.gpu_sharing.policies.sharing_choice import select, to_come
-from optsched.classes.gpu_sharing.policies.sharing_gpus import WHOLE_CLUSTER, order_nodes, take_idle, take_open
+from optsched.classes.gpu_sharing.policies.sharing_gpus import WHOLE_CLUSTER, take_idle, take_open
+from optsched.classes.gpu_sharing.policies.sharing_outlook import to_come
+from optsched.classes.gpu_sharing.policies.sharing_partners import drop_first, make_heap
+from optsched.classes.gpu_sharing.policies.sharing_waits import push_below
 from optsched.classes.gpu_sharing.solvers.sharing_search import sharing_optimum
 from optsched.policies.placements import PLACEMENTS
 from optsched.policies.simulate import simulate
@@ -105,23 +107,6 @@ def with_room(nodes: int) -> tuple[State, RunContext, Neighbours]:
     return state, site, site.colocation.neighbours
 
 
-@pytest.mark.parametrize("nodes", [1, 2, 9, 60, 1500])
-def test_the_tightest_fit_comes_first_whatever_the_order_was(nodes: int) -> None:
-    rng = np.random.default_rng(nodes)
-    state, _, beside = with_room(nodes)
-    beside.nodes["order"] = rng.permutation(nodes)
-    for n in (1, 3, 9, 5, 1):  # each starts from the last one
-        idle, jobs = rng.integers(0, 9, nodes), rng.integers(0, 4, nodes)
-        state.pools[FREE], beside.nodes["jobs"] = idle, jobs
-
-        def key(node: int) -> tuple[int, ...]:
-            over = int(idle[node]) - n  # noqa: B023 (used in this round of the loop only)
-            return int(over < 0), abs(over), int(jobs[node]), node  # noqa: B023
-
-        order_nodes(state, beside, n)
-        assert beside.nodes["order"].tolist() == sorted(range(nodes), key=key)
-
-
 @pytest.mark.parametrize("nodes", [1, 2, 9, 60])
 def test_gpus_are_taken_where_fewest_jobs_run(nodes: int) -> None:
     rng = np.random.default_rng(nodes)
@@ -145,13 +130,31 @@ def test_gpus_are_taken_where_fewest_jobs_run(nodes: int) -> None:
 
 
 @pytest.mark.parametrize("seed", few(range(6), 3))
-def test_the_nth_smallest(seed: int) -> None:
+def test_the_n_smallest_are_kept(seed: int) -> None:
     rng = np.random.default_rng(seed)
     for size in (1, 2, 3, 50, 500):
-        values = rng.random(size + 5) if seed % 2 else rng.integers(0, 4, size + 5).astype(float)  # many are equal
-        for n in {0, size // 2, size - 1}:
-            scratch = np.zeros(values.size, dtype=CANDIDATE)
-            scratch["value"] = values
-            assert select(scratch, 3, 3 + size - 1, 3 + n) == np.sort(values[3 : 3 + size])[n]
-            beyond = [0, 1, 2, -2, -1]
-            assert scratch["value"][beyond].tolist() == values[beyond].tolist()
+        values = rng.random(size) if seed % 2 else rng.integers(0, 4, size).astype(float)  # many are equal
+        for n in {1, (size + 1) // 2, size}:
+            heap, count = np.zeros(n), 0
+            for value in values.tolist():
+                if count < n or value < heap[0]:
+                    count = push_below(heap, n, count, value)
+            assert sorted(heap.tolist()) == np.sort(values)[:n].tolist()
+            assert heap[0] == heap.max()
+
+
+@pytest.mark.parametrize("seed", few(range(6), 3))
+def test_candidates_leave_a_heap_in_order(seed: int) -> None:
+    rng, base = np.random.default_rng(seed), 3
+    for size in (1, 2, 7, 50):
+        candidates = np.zeros(base + size, dtype=CANDIDATE)
+        candidates["value"][base:] = rng.integers(0, 4, size) - 1.5
+        candidates["job"] = rng.permutation(base + size)
+        candidates["other"], candidates["open"] = candidates["job"] + 0.5, candidates["job"] + 1
+        rows = sorted(candidates[base:].tolist(), key=lambda row: (row[1], row[0]))
+        make_heap(candidates, base, size)
+        left = []
+        for count in range(size, 0, -1):
+            left.append(candidates[base].item())
+            assert drop_first(candidates, base, count) == count - 1
+        assert left == rows

@@ -61,6 +61,16 @@ def test_slurm_priorities_are_the_order_of_starts(command: Any, tmp_path: Path) 
     assert [int(row["nice"]) for row in table] == [0, 1000, 2000, 3000]
 
 
+def test_only_jobs_that_wait_have_priorities(command: Any, tmp_path: Path) -> None:
+    jobs = [Job("1", 0, 1, 60, ran=((0, 60),)), Job("2_[1-5%2]", 0, 1, 70), Job("3", 0, 1, 50)]
+    Instance(jobs, "1x1").save(tmp_path / "i.json")
+    asked = ("run", tmp_path / "i.json", "-p", "sjf", "--export", "slurm-priorities", tmp_path / "p.csv")
+    assert command(*asked).code == 0
+    assert [row["job_id"] for row in rows(tmp_path / "p.csv")] == ["3", "2_[1-5]"]  # without the limit of the array
+    Instance(jobs[:1], "1x1").save(tmp_path / "i.json")
+    assert "no job waits: the log says of every job when it ran (expected: slurm-pending:" in command(*asked).mistake
+
+
 def test_the_ratios_of_a_suite_as_csv(command: Any, tmp_path: Path) -> None:
     assert command("ratio", "rigid-06-1", "-p", "fifo", "--csv", tmp_path / "r.csv").code == 0
     assert [(row["policy"], float(row["value"])) for row in rows(tmp_path / "r.csv")] == [("fifo", 205)]

@@ -11,6 +11,7 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache
 
 from optsched.problem.cluster import Cluster, NodeGroup
 from optsched.problem.contention import Contention
@@ -131,7 +132,7 @@ class World:
         met = [0.0] * len(present)
         for m in range(self.instance.cluster.node_count):
             there = [k for k, who in enumerate(present) if share[k] > 0 and m in who.nodes]
-            for k, others in zip(there, _met([share[k] for k in there], step), strict=True):
+            for k, others in zip(there, _met(tuple(share[k] for k in there), step), strict=True):
                 met[k] = max(met[k], others)
         found = []
         for k, who in enumerate(present):
@@ -147,7 +148,11 @@ class World:
         return table.slowdown(self.instance.kinds[one], self.instance.kinds[other])
 
 
-def _met(share: list[float], step: float) -> list[float]:
+@cache  # the same jobs meet again and again
+def _met(share: tuple[float, ...], step: float) -> list[float]:
+    if len(share) < 2:
+        return [0.0] * len(share)
+
     def busy(p: float, total: float) -> float:
         low, high = 0.0, 1.0
         for _ in range(60):

@@ -108,7 +108,7 @@ def test_copies_that_do_next_to_nothing_are_stopped() -> None:
 
 
 def test_small_copies_are_no_crime() -> None:
-    assert osd.simulate(two_jobs(), sliver(0.01)).value("makespan") == pytest.approx(107)
+    assert osd.simulate(two_jobs(), sliver(0.04)).value("makespan") == pytest.approx(107)
 
 
 def test_a_policy_that_moves_all_jobs_before_they_have_restarted_is_stopped() -> None:

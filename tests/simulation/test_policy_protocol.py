@@ -83,7 +83,12 @@ def test_an_attribute_of_ones_own_is_no_misspelling() -> None:
 def test_every_registered_policy_is_a_subclass_with_one_way_to_decide() -> None:
     for name, kind in POLICIES.items():
         assert issubclass(kind, BasePolicy), name
-        assert [method for method in methods() if hasattr(kind, method)] in (["decide"], ["order"], ["tasks"]), name
+        assert [method for method in methods() if hasattr(kind, method)] in (
+            ["decide"],
+            ["order"],
+            ["tasks"],
+            ["ranks"],
+        ), name
         assert kind().name == name
         assert not parameters_of(kind).keys() & {"name", "knowledge", "uses"}, name
     assert issubclass(POLICIES.get("fifo"), OrderedPolicy)

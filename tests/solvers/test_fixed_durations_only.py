@@ -28,6 +28,7 @@ KNOW_PLACEMENTS = {"gang-modes", "mode-branching"}
 RELAXATIONS = {name for name, formulation in FORMULATIONS.items() if not formulation.exact}
 
 
+REQUESTS = ("cache-states", "kv-time-indexed")
 SHARING = ("gpu-sharing", "sharing-branching", "sharing-orders")
 
 
@@ -40,6 +41,8 @@ def test_models_say_no(model: str) -> None:
         with pytest.raises(InputError) as caught:
             solve(instance.replace(interference=1.5), "total_completion_time", model=model)
         assert "has stages" in str(caught.value)
+    elif model in REQUESTS:
+        assert "the jobs are no requests" in str(caught.value)
     elif model not in ONE_MACHINE:
         assert "depends on its placement" in str(caught.value) or "depends on their placement" in str(caught.value)
 

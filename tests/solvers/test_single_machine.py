@@ -18,7 +18,7 @@ from optsched.solvers.lp_bound import SlotJobs
 from optsched.solvers.methods.sequence_branching import machine_of, prices_of_multipliers
 from optsched.solvers.sequence_graph import _triple
 from optsched.solvers.sequence_paths import Ascent, Jobs, find_orders, may_follow, simple_ascend
-from optsched.solvers.sequence_search import improve_sequence
+from optsched.solvers.sequence_search import Hinges, improve_gapless, improve_sequence
 from optsched.solvers.single_machine import SingleMachine, prove_single_machine
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
@@ -47,7 +47,7 @@ def value_of(machine: SingleMachine, starts: np.ndarray) -> int:
 
 
 def jobs_of(machine: SingleMachine) -> Jobs:
-    return Jobs(machine.cost, machine.length, machine.release, np.zeros((machine.length.size,) * 2, dtype=bool))
+    return Jobs.of(machine.cost, machine.length, machine.release)
 
 
 def left_shifted(machine: SingleMachine, order: tuple[int, ...]) -> np.ndarray:
@@ -95,7 +95,7 @@ def test_weak_multipliers_leave_the_proof_to_counting_or_to_branching(machine: S
     best, worst = exhaustion(machine)
     with pytest.MonkeyPatch.context() as patch:
         # next to no ascent, no local search, and graphs of any size, of 30 edges, or none at all
-        for name, value in {"PLAIN": 1, "RULES": 5, "CHILD": 5, "SEARCH": 0, "EDGES": edges}.items():
+        for name, value in {"PLAIN": 1, "RULES": 5, "GRAPH": 5, "CHILD": 5, "SEARCH": 0, "EDGES": edges}.items():
             patch.setattr(single_machine, name, value)
         for upper in (worst + 1, best + 1, best):
             proof = prove_single_machine(machine, upper)
@@ -190,6 +190,23 @@ def test_bounds_hold_whenever_the_time_is_up(machine: SingleMachine, looks: int)
     assert proof.starts is None or value_of(machine, proof.starts) == proof.value
 
 
+@given(machines(), st.integers(0, 1000))
+def test_search_without_releases_returns_the_value_of_its_sequence(machine: SingleMachine, seed: int) -> None:
+    n = machine.length.size
+    rise = machine.cost[:, -1] - machine.cost[:, -2]  # a late job's, as the last column of so late a horizon is
+    machine = SingleMachine(machine.cost, machine.length, 0 * machine.release, machine.horizon)
+    slot = np.arange(machine.horizon + 1)
+    base = machine.cost[:, -1] - rise * machine.horizon
+    machine = SingleMachine(
+        np.maximum(rise[:, None] * slot + base[:, None], 0), machine.length, machine.release, machine.horizon
+    )
+    order = np.random.default_rng(seed).permutation(n)
+    found = improve_gapless(order, 100_000, -1.0, np.array([seed]), Hinges(rise, base, machine.length))
+    assert sorted(order.tolist()) == list(range(n))
+    assert found == value_of(machine, left_shifted(machine, tuple(order.tolist())))
+    assert found == exhaustion(machine)[0]
+
+
 def hard(seed: int = 0, n: int = 40) -> SingleMachine:
     """Due dates that leave a gap after the root."""
     rng = np.random.default_rng(seed)
@@ -202,11 +219,11 @@ def hard(seed: int = 0, n: int = 40) -> SingleMachine:
 
 def test_an_ascent_in_parts_is_the_ascent() -> None:
     machine = hard(n=20)
-    alive = np.arange(machine.horizon + 1) + machine.length[:, None] <= machine.horizon
-    whole, parts = Ascent.from_nothing(20), Ascent.from_nothing(20)
-    simple_ascend(machine.cost, whole, machine.length, alive, False, 1e5, 200)
+    alive = (np.arange(machine.horizon + 1)[:, None] + machine.length <= machine.horizon).T
+    whole, parts = Ascent.at(np.zeros(20)), Ascent.at(np.zeros(20))
+    simple_ascend(machine.cost, whole, machine.length, alive, False, True, 1e5, 200)
     for _ in range(20):
-        simple_ascend(machine.cost, parts, machine.length, alive, False, 1e5, 10)
+        simple_ascend(machine.cost, parts, machine.length, alive, False, True, 1e5, 10)
     assert whole.state[0] < 1  # steps have become shorter
     assert all(np.array_equal(one, other) for one, other in zip(whole, parts, strict=True))
 

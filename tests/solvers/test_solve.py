@@ -135,12 +135,16 @@ def test_all_published_optima(data_dir: Path) -> None:
         assert solution.status == "optimal" or not source.startswith("orlib-wt")
 
 
-@pytest.mark.study
-@pytest.mark.parametrize("jobs", [50, 100])
-@pytest.mark.parametrize("spread", [0.2, 0.4, 0.6])
-@pytest.mark.parametrize("tightness", [0.4, 0.6, 0.8])
+SHARES = [0.2, 0.4, 0.6, 0.8, 1.0]
+
+
+@pytest.mark.parametrize(
+    "jobs",
+    [pytest.param(20, marks=pytest.mark.release), *(pytest.param(n, marks=pytest.mark.study) for n in (100, 150))],
+)
+@pytest.mark.parametrize("spread", SHARES)
+@pytest.mark.parametrize("tightness", SHARES)
 def test_tardiness_by_the_published_recipe_is_proved(jobs: int, spread: float, tightness: float) -> None:
-    """Each took less than a minute; of spread 0.8 and 1 some with 100 jobs are open."""
     instance = generate("tardiness", 3, jobs=jobs, spread=spread, tightness=tightness)
     assert solve(instance, time_limit=600).status == "optimal"
 

@@ -37,7 +37,7 @@ def test_known_slowdowns_come_back_exactly() -> None:
     assert found.freedom == len(CELLS)
     assert found.r_squared == pytest.approx(1)
     assert found.largest_error < 1e-12
-    assert found.notes == ()
+    assert found.notes[0].startswith("6 of 6 pairs do more work together than in turns")
 
 
 def test_noise_stays_within_its_intervals() -> None:

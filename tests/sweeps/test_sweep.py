@@ -22,11 +22,12 @@ import pytest
 import optsched as osd
 from optsched.errors import InputError
 from optsched.sweeps import grid as grids, run_sweep as running
-from optsched.sweeps.cell import CellResult, run_cell
+from optsched.sweeps.cell import run_cell
 from optsched.sweeps.grid import Cell, Grid
 from optsched.sweeps.processes import Task, _next, _Process, computed
 from optsched.sweeps.run_sweep import results
 from optsched.sweeps.store import Store, read
+from sweeps.light_work import dies_once, where
 
 GRID: dict[str, Any] = {
     "objectives": ["total_flow_time", "makespan"],
@@ -41,8 +42,9 @@ def alike(one: pl.DataFrame, other: pl.DataFrame) -> bool:
     return one.drop(DRAWN).equals(other.drop(DRAWN))
 
 
-def test_the_numbers_are_those_of_runs_one_by_one(tmp_path: Path) -> None:
-    table = osd.sweep(GRID, tmp_path / "s.sqlite", workers=2)
+@pytest.mark.parametrize("workers", [1, pytest.param(2, marks=pytest.mark.release)])
+def test_the_numbers_are_those_of_runs_one_by_one(workers: int, tmp_path: Path) -> None:
+    table = osd.sweep(GRID, tmp_path / "s.sqlite", workers=workers)
     assert table.height == 8
     assert table["state"].to_list() == ["done"] * 8
     for row in table.iter_rows(named=True):
@@ -140,15 +142,6 @@ def test_wrong_settings(settings: dict[str, Any], said: str, tmp_path: Path) -> 
         osd.sweep(GRID, tmp_path / "s.sqlite", **settings)
 
 
-def dies_once(key: str) -> CellResult:
-    """Of the process that computes it, if its key says so: each time, or once."""
-    mark = Path(key)
-    if mark.name == "always" or (mark.suffix == ".once" and not mark.exists()):
-        mark.touch()
-        os.kill(os.getpid(), signal.SIGKILL)
-    return CellResult(key, {"x": 1.0})
-
-
 @pytest.mark.release
 @pytest.mark.skipif(os.name == "nt", reason="signals")
 def test_workers_that_die(tmp_path: Path) -> None:
@@ -160,11 +153,6 @@ def test_workers_that_die(tmp_path: Path) -> None:
     found = {each.key: each.error for each in results(dies_once, some, workers=2)}
     assert found.pop(always) == "its worker died whenever it was run (out of memory?)"
     assert found == dict.fromkeys([*keys[:2], *keys[4:9]])
-
-
-def where(key: str) -> int:
-    time.sleep(0.1)
-    return os.getpid()
 
 
 def test_an_instance_stays_with_its_process() -> None:
@@ -205,21 +193,23 @@ def test_killed_at_any_moment_it_ends_with_the_same_table(name: str, kills: int,
     cells, store, draw = len(Grid.read(grid).cells), tmp_path / "s.sqlite", random.Random(5)
     path = os.pathsep.join([str(Path(__file__).parents[2]), os.environ.get("PYTHONPATH", "")])
     seen: dict[str, Any] = {}
-    for turn, target in enumerate([*sorted(draw.sample(range(1, cells - 5), kills)), cells]):
+    for turn, target in enumerate(sorted(draw.sample(range(1, cells - 5), kills))):
         command = [sys.executable, "-c", PROGRAM, str(store), name]
         process = subprocess.Popen(command, env={**os.environ, "PYTHONPATH": path}, stderr=subprocess.DEVNULL)
         while len(committed(store)) < target and process.poll() is None:
             time.sleep(0.05)
-        if turn < kills:
-            for worker in children(process.pid)[: turn % 2]:
-                os.kill(worker, signal.SIGKILL)
-            process.kill()
+        for worker in children(process.pid)[: turn % 2]:
+            os.kill(worker, signal.SIGKILL)
+        process.kill()
         process.wait()
         rows = committed(store)
         assert {key: rows[key] for key in seen} == seen  # with the very CPU time: not run again
         seen = rows
-    assert process.returncode == 0
-    assert alike(read(store, Grid.read(grid).cells), osd.sweep(grid, tmp_path / "whole.sqlite", workers=1))
+    ended = osd.sweep(grid, store, workers=1)
+    rows = committed(store)
+    assert {key: rows[key] for key in seen} == seen
+    assert len(rows) == cells
+    assert alike(ended, osd.sweep(grid, tmp_path / "whole.sqlite", workers=1))
 
 
 def committed(store: Path) -> dict[str, tuple[Any, ...]]:

@@ -16,8 +16,8 @@ from optsched.io.traces.dialect import (
     TraceRequest,
     finish,
     gpus_in_use,
-    reading_notes,
 )
+from optsched.io.traces.log_reading import reading_notes
 from optsched.io.traces.rows import Rows, pieces_of, seconds_of_durations
 from optsched.io.traces.text_table import read_text_table
 from optsched.problem.cluster import Cluster

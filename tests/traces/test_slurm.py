@@ -22,6 +22,7 @@ from optsched.problem.cluster import Cluster
 from traces.slurm_export import FIELDS, ROWS, T0, document, line, text, tres, waiting
 
 Read = Callable[..., TraceRead]
+SMALL = Cluster.parse("4x4")
 LEFT_OUT = {
     "cancelled before it started": 1,
     "held its resources for less than a second": 1,
@@ -104,6 +105,33 @@ def test_eligible_cpus_and_nodes(slurm: Read) -> None:
     nodes = slurm(text(), unit="node")
     assert jobs_of(nodes)["20"]["gpus"] == 2
     assert "nodes were in use at once" in said(nodes)
+
+
+def test_partitions_and_later_eligibility_are_named(slurm: Read) -> None:
+    fields = (*FIELDS[:-1], "Partition", "JobName")
+    rows = [row | {"Partition": "high" if row["JobID"] in ("1", "2") else "gpu"} for row in ROWS]
+    assert "every job may use all nodes: 7 in gpu, 2 in high" in said(slurm(text(rows, fields)))
+    late = "2 jobs could not start when submitted (dependencies, holds, begin times, limits), but up to 38 s later"
+    assert late in said(slurm(text()))
+    assert "partitions" not in said(slurm(text()))
+    assert "could not start" not in said(slurm(text(), release="eligible"))
+    many = [row | {"Partition": f"p{k}"} for k, row in enumerate(ROWS)]
+    assert ", and 1 more partitions" in said(slurm(text(many, fields)))
+
+
+@pytest.mark.parametrize("form", [text, document])
+def test_jobs_that_wait_have_their_limits_as_durations(tmp_path: Path, form: Any) -> None:
+    file = tmp_path / "export"
+    file.write_text(form([*ROWS, waiting(43, 43, reason="JobHeldUser")]))
+    read = DIALECTS.get("slurm-pending").read(file, cluster=SMALL)
+    jobs = {name: (job["arrival"], job["gpus"], job["duration"]) for name, job in jobs_of(read).items()}
+    assert list(jobs.values()) == [(0, 1, 3600), (0, 1, 3600)]
+    assert [name.partition("_")[0] for name in jobs] == ["9", "42"]
+    left_out = read.recipe["parameters"]["left_out"]
+    assert (left_out["held"], left_out["no time limit"]) == (1, 1)
+    file.write_text(text(ROWS[:2]))
+    with pytest.raises(InputError, match=r"no job; left out: 1 .not waiting at the end of the export"):
+        DIALECTS.get("slurm-pending").read(file, cluster=SMALL)
 
 
 @pytest.mark.parametrize(
@@ -367,6 +395,7 @@ def spoil(count: int, seed: int, folder: Path) -> set[str]:
         ("text", ".txt", text(), read),
         ("comma", ".csv", text(delimiter=","), read),
         ("nodes", ".txt", NODES, read_nodes),
+        ("pending", ".txt", text(), lambda path: DIALECTS.get("slurm-pending").read(path, cluster=SMALL)),
     ]
     kinds += [(f"document {plain}", ".json", document(plain=plain), read) for plain in (False, True)]
     outcomes = set()
@@ -384,4 +413,4 @@ def test_spoiled_exports_are_read_or_refused(tmp_path: Path) -> None:
 
 @pytest.mark.study
 def test_many_spoiled_exports_are_read_or_refused(tmp_path: Path) -> None:
-    assert len(spoil(10_000, 2, tmp_path)) == 10
+    assert len(spoil(10_000, 2, tmp_path)) == 12

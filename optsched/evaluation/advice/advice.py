@@ -116,7 +116,10 @@ class Advice:
         row = next((row for row in self.rows[1:] if row.is_easy and row.saving is not None), self.best)
         if row is None or self.report.objective != FLOW:
             return said
-        return f"{said}; {row.named} {'would have kept' if logged else 'keeps'} {in_words(row.line.value)}"
+        avoided = self.base.line.value - row.line.value
+        verb = ("avoided" if logged else "avoids") if avoided >= 0 else ("added" if logged else "adds")
+        of_them = " of them" * (avoided >= 0)
+        return f"{said}; {row.named} {'would have ' * logged}{verb} {in_words(abs(avoided)) if avoided else 'none'}{of_them}"
 
     @cached_property
     def details(self) -> tuple[str, ...]:

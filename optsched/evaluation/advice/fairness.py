@@ -95,16 +95,18 @@ def fairness(
         The same under conservative backfilling; None if it was not run.
     """
     field = people_field(instance)
-    jobs = pl.DataFrame({"name": instance.table[field], "before": before, "after": after})
-    jobs = jobs.filter(pl.col("name").is_not_null() & pl.col("before").is_not_nan() & pl.col("after").is_not_nan())
-    means = jobs.group_by("name", maintain_order=True).agg(
-        pl.len().alias("jobs"), pl.col("before", "after").mean(), lost=(pl.col("after") - pl.col("before")).sum()
-    )
-    worse = means.filter(pl.col("after") > WORSE * pl.col("before"))
-    most = worse.sort("lost", descending=True, maintain_order=True).head(LOSERS)
-    losers = tuple(Loser(*row) for row in most.select("name", "jobs", "before", "after").iter_rows())
+    named = instance.table[field].is_not_null().to_numpy() & ~np.isnan(before) & ~np.isnan(after)
+    labels = instance.table[field].filter(pl.Series(named)).to_list()
+    place = {label: k for k, label in enumerate(dict.fromkeys(labels))}
+    names, of = list(place), np.array([place[label] for label in labels], dtype=np.int64)
+    # added up in the order of the jobs: the sums of a table by group depend on the threads that share the work
+    jobs = np.bincount(of, minlength=len(names))
+    first, then = (np.bincount(of, weights=slowdown[named], minlength=len(names)) for slowdown in (before, after))
+    worse = np.flatnonzero(then > WORSE * first)
+    most = worse[np.argsort(first[worse] - then[worse], kind="stable")][:LOSERS].tolist()
+    losers = tuple(Loser(names[k], int(jobs[k]), float(first[k] / jobs[k]), float(then[k] / jobs[k])) for k in most)
     longest = None
     if conservative is not None:
         quotient = np.maximum(stay, SHORT) / np.maximum(conservative, SHORT)
         longest = float(np.nanmax(quotient)) if np.isfinite(quotient).any() else None
-    return Fairness("job" if field == "id" else field, means.height, worse.height, losers, longest)
+    return Fairness("job" if field == "id" else field, len(names), worse.size, losers, longest)

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from optsched.evaluation.advice.advice_row import AdviceRow, best_of, gained, tied_with
 from optsched.evaluation.as_logged import AS_LOGGED, IdleSpan
 from optsched.evaluation.report import queued_hours
+from optsched.io.traces.log_reading import unit_of
 from optsched.rounding import Side, number, significant
 
 NAMED = 4  # candidates that avoid equally much and are named
@@ -27,12 +28,13 @@ def details(rows: Sequence[AdviceRow], utilization: float, idle: Sequence[IdleSp
     """
     base, best, stopping = rows[0], best_of(rows), best_of(rows, stops=True)
     queued, avoidable = queued_hours(base.line.run), base.line.avoidable_queueing
+    unit = unit_of(base.line.run.instance)
     if avoidable is not None:
         who = "Jobs queued" if base.policy == AS_LOGGED else f"Under {base.policy} jobs queue"
         most = f"at most {at_most(avoidable, queued)} are avoidable"
-        yield f"{who} {spelled(queued)} GPU-hours (waiting time times gang), of which {most}."
+        yield f"{who} {spelled(queued)} {unit}-hours (waiting time times gang), of which {most}."
     if idle:
-        yield _outages(idle)
+        yield _outages(idle, unit)
     if best is None:
         yield f"No candidate that stops no job and needs no durations avoids queueing compared with {base.policy}."
     else:
@@ -48,11 +50,11 @@ def details(rows: Sequence[AdviceRow], utilization: float, idle: Sequence[IdleSp
         )
 
 
-def _outages(idle: Sequence[IdleSpan]) -> str:
+def _outages(idle: Sequence[IdleSpan], unit: str) -> str:
     hours, once = spelled(sum(span.gpu_hours for span in idle)), len(idle) == 1
     times = "Once" if once else f"{len(idle):,} times"
     return (
-        f"{times} for more than an hour the next job waited although it fitted ({hours} idle GPU-hours): an outage, "
+        f"{times} for more than an hour the next job waited although it fitted ({hours} idle {unit}-hours): an outage, "
         "dedicated time, or a limit that the instance does not know. The candidates may start jobs in "
         f"{'this span' if once else 'these spans'}: a part of what they avoid need not be due to their order of jobs."
     )
@@ -71,11 +73,11 @@ def _most(best: AdviceRow, tied: Sequence[AdviceRow]) -> str:
 
 
 def _hours(row: AdviceRow) -> str:
-    saving = row.saving
+    saving, hours = row.saving, f"queued {unit_of(row.line.run.instance)}-hours"
     if saving is None or saving.low is None or saving.high is None:
-        return f"{spelled(gained(row))} queued GPU-hours"
+        return f"{spelled(gained(row))} {hours}"
     low, high = spelled(saving.low, "down"), spelled(saving.high, "up")
-    return f"{spelled(saving.gpu_hours)} queued GPU-hours ({low} to {high} in 95 % of the draws of weeks)"
+    return f"{spelled(saving.gpu_hours)} {hours} ({low} to {high} in 95 % of the draws of weeks)"
 
 
 def _who_loses(row: AdviceRow, who: str = "It") -> str:

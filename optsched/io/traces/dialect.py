@@ -16,6 +16,7 @@ import numpy as np
 import polars as pl
 
 from optsched.errors import InputError, check_legal
+from optsched.io.traces.log_reading import COUNTS, LEFT_OUT, ORIGIN, SAID, SKIPPED, THE_LOGS, UNIX, ZONE
 from optsched.io.traces.one_clock import OneClock, are_unix_seconds
 from optsched.io.traces.rows import Rows
 from optsched.io.traces.walltimes import CUT, KEEP, apply_walltimes
@@ -123,47 +124,6 @@ class TraceRead:
             raise InputError(f"{self.name} needs a cluster", field="cluster", legal=CLUSTER_LEGAL)
         parts = (self.table, self.cluster, self.name, self.objective, self.recipe, self.optimum)
         return Instance(*parts, throughputs=self.throughputs, scalings=self.scalings)
-
-
-NOT_MODELLED = "not_modelled"  # key in the parameters of a recipe
-
-
-LEFT_OUT, SKIPPED, SAID = "left_out", "skipped", "said"  # keys in the parameters of a recipe
-
-
-def reading_notes(instance: Instance) -> list[str]:
-    """Return what a reader must know about how a log was read, a line each, for people.
-
-    Rows that were left out and rows that were skipped, by reason, what the reader assumed, and what no instance can have.
-
-    Parameters
-    ----------
-    instance
-        Jobs and cluster.
-    """
-    parameters = (instance.recipe or {}).get("parameters")
-    if not isinstance(parameters, Mapping):
-        return []
-    lines = not_modelled(instance)
-    for key, phrase in ((LEFT_OUT, "left out"), (SKIPPED, "invalid rows skipped")):
-        counts = parameters.get(key)
-        if isinstance(counts, Mapping) and counts:
-            lines.append(f"{phrase}: {', '.join(f'{count:,} ({reason})' for reason, count in counts.items())}")
-    said = parameters.get(SAID)
-    return lines + ([str(line) for line in said] if isinstance(said, list) else [])
-
-
-def not_modelled(instance: Instance) -> list[str]:
-    """Return properties of an instance's trace that no instance can have, a line each, for people.
-
-    Parameters
-    ----------
-    instance
-        Jobs and cluster.
-    """
-    parameters = (instance.recipe or {}).get("parameters")
-    lines = parameters.get(NOT_MODELLED) if isinstance(parameters, Mapping) else None
-    return [str(line) for line in lines] if isinstance(lines, list) else []
 
 
 Reader = Callable[[TraceRequest], TraceRead]
@@ -384,8 +344,8 @@ def finish(
     paused = None if suspended is None else suspended.filter(kept)
     table = apply_walltimes(rows, table, request.walltimes, paused)
     used, format_read = gpus_in_use(table), DIALECTS.get(request.dialect)
+    noun = {"cpu": "CPU", "node": "node"}.get(request.unit, format_read.counts.removesuffix("s"))
     if used is not None:
-        noun = {"cpu": "CPU", "node": "node"}.get(request.unit, format_read.counts.removesuffix("s"))
         held = f"{counted(used, noun)} {were(used)} in use at once"
         if where is None and format_read.guesses_cluster:
             where = cluster = Cluster.parse(f"1x{used}")
@@ -403,6 +363,10 @@ def finish(
     told = {LEFT_OUT: rows.left_out, SKIPPED: rows.reasons if request.skip_bad else {}, SAID: rows.said}
     told |= {name: getattr(request, name) for name, legal in OPTIONS.items() if getattr(request, name) != legal[0]}
     read |= {name: value for name, value in told.items() if value}
+    if "arrival" in from_earliest and first >= UNIX:
+        read |= {ORIGIN: first} | ({} if rows.states_zone(named["arrival"]) else {ZONE: THE_LOGS})
+    if noun != "GPU":
+        read[COUNTS] = noun
     untouched = table.height == rows.count and where == cluster
     return TraceRead(
         table=table,

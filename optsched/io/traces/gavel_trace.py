@@ -54,7 +54,8 @@ from dataclasses import replace
 
 import polars as pl
 
-from optsched.io.traces.dialect import NOT_MODELLED, TraceRead, TraceRequest, dialect, finish
+from optsched.io.traces.dialect import TraceRead, TraceRequest, dialect, finish
+from optsched.io.traces.log_reading import NOT_MODELLED
 from optsched.io.traces.rows import Rows
 from optsched.io.traces.text_table import read_text_table
 

@@ -164,6 +164,19 @@ class Rows:
         self.reject(text.is_not_null() & ~fine.fill_null(False), field, legal)
         return seconds.alias(field)
 
+    def states_zone(self, field: str) -> bool:
+        """Return True if the times of a field are Unix seconds or date-times with a UTC offset.
+
+        Parameters
+        ----------
+        field
+            Name of the column.
+        """
+        if self._clock is not None or field not in self.columns:
+            return self._clock is None or self._clock[0]
+        first = self._fields[field].filter(self.good).head(1)
+        return not bool((first.str.contains(r"\d[-/]\d|\d:\d") & ~first.str.contains(_ZONED)).any())
+
     def place(self, field: str, position: int) -> str:
         """Return a value as in the file, and its row.
 

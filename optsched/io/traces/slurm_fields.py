@@ -9,11 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-READ = (
+EXACT = (  # read to the letter: a row that could mean two of them is damaged
     *("JobID", "JobIDRaw", "State", "Submit", "Eligible", "Start", "End", "Elapsed", "ElapsedRaw", "Suspended"),
     *("Timelimit", "TimelimitRaw", "NNodes", "NCPUS", "ReqTRES", "AllocTRES", "User", "Account", "NodeList", "Reason"),
     *("Restarts", "Cluster"),
 )
+READ = (*EXACT, "Partition")
 FREE = (
     "JobName",
     "Comment",
@@ -129,7 +130,7 @@ def _reading(pieces: Sequence[str], names: Sequence[str], delimiter: str, open_:
         ways = {begin: [way for way in found if way[0] in leading] for begin, found in steps[k].items()}
         leading = {begin for begin, found in ways.items() if found}
         values = {text for found in ways.values() for _, text in found}
-        if not values or (len(values) > 1 and names[k] in READ):
+        if not values or (len(values) > 1 and names[k] in EXACT):
             return None
         fields[k] = values.pop() if len(values) == 1 else ""
     return fields

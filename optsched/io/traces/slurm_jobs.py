@@ -52,6 +52,12 @@ class SlurmRun:
     types: frozenset[str] = frozenset()
     user: str = ""
 
+    @property
+    def held_back(self) -> float:
+        """Seconds from the submission to the moment from which it could start; 0 if it was submitted by a requeue."""
+        later = 0.0 if self.eligible is None else self.eligible - self.submit
+        return 0.0 if later == REQUEUE_DELAY else later
+
     def goes_on_from(self, before: SlurmRun) -> bool:
         """Return True if it is a further run of the job of an earlier run, and not of another job with the same id.
 
@@ -142,6 +148,22 @@ class SlurmJob:
         if any(run.state in RUNNING for run in last):
             return "still running at the export"
         return "" if any(pieces_held(self.runs)) else "held its resources for less than a second"
+
+    def reason_not_pending(self, unit: str) -> str:
+        """Return why the job is no job that waits for resources, with a limit; '' if it is one.
+
+        Parameters
+        ----------
+        unit
+            ``gpu``, ``cpu`` or ``node``.
+        """
+        if not all(run.state in WAITING for run in self.last):
+            return "not waiting at the end of the export"
+        if any(run.state != "PENDING" or run.reason.startswith("JobHeld") for run in self.last):
+            return "held"
+        if self.walltime is None:
+            return "no time limit"
+        return "" if any(run.held for run in self.last) else f"no {unit.upper() if unit != 'node' else 'node'}s"
 
     @property
     def count(self) -> int:

@@ -102,6 +102,7 @@ def _rows(job: Any) -> Iterator[dict[str, str]]:
         "Reason": _text(_at(job, "state", "reason")),
         "Restarts": _text(job.get("restart_cnt")),
         "Cluster": _text(job.get("cluster")),
+        "Partition": _text(job.get("partition")),
     }
     steps = job.get("steps")
     for k, step in enumerate(steps if isinstance(steps, list) else ()):

@@ -25,8 +25,11 @@ Elapsed(Raw)            only compared with End - Start - Suspended, and used whe
 Suspended               taken off ``duration`` for CPUs and nodes; a suspended job keeps its GPUs
 User, Account           ``user``, ``group``; with State and Restarts they tell a requeued job from another one to which
                         Slurm gave the id again, which is called ``9#2``
+Partition               only named in a note: every job may use all nodes
 NodeList                tells whether a job ran, and the shape of the cluster if none is given; names are not kept
 ======================  ==================================================================================================
+
+``slurm-pending:FILE`` reads the jobs that wait at the end of the export, with ``ReqTRES`` and the limit as duration.
 
 Times are cut to the second. Tried with Slurm 22.05.8, 24.11.5 and 26.05.5.
 """
@@ -35,7 +38,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -51,10 +55,10 @@ from optsched.io.traces.slurm_runs import runs_of
 from optsched.io.traces.text_table import TextTable, read_text
 from optsched.problem.cluster import Cluster
 from optsched.problem.job_table import COLUMNS
-from optsched.rounding import counted, were
+from optsched.rounding import counted, number, were
 
 NEEDED = ("State", "Submit", "Start", "End", "AllocTRES")
-SHOWN = 3  # ids in a note
+SHOWN, PARTITIONS = 3, 8  # ids and partitions in a note
 NO_GPUS = (
     "gres/gpu in Slurm's setting AccountingStorageTRES, for jobs from then on (older ones show their GPUs in SubmitLine "
     "only); or --unit cpu, --unit node"
@@ -87,15 +91,39 @@ def read(request: TraceRequest) -> TraceRead:
     rows = Rows(_in_order(_records(request)))
     _require_fields(rows, request)
     jobs = joined(runs_of(rows, request.unit))
-    kept = _without_left_out(rows, jobs, request.unit)
+    kept = _without_left_out(rows, jobs, lambda job: job.reason_to_leave_out(request.unit))
     columns = _columns(rows, kept, request)
-    _say(rows, kept)
+    _say(rows, kept, request.release)
     fields = {"arrival": "Submit", "duration": "End", "gpus": "AllocTRES", "walltime": "Timelimit"}
     cluster = None if request.cluster or request.unit != "gpu" else _guess(rows, jobs, columns)
     suspended = columns.pop("suspended")
     return finish(
         request, rows, columns, fields=fields, from_earliest=("arrival",), suspended=suspended, cluster=cluster
     )
+
+
+@dialect("slurm-pending", takes=("unit",))
+def read_pending(request: TraceRequest) -> TraceRead:
+    """Jobs that wait at the end of an export of Slurm's accounting, with their limits as durations.
+
+    All wait from the beginning, on an empty cluster. A waiting array is one job of one element.
+
+    Parameters
+    ----------
+    request
+        The file and the options of the call.
+    """
+    rows = Rows(_in_order(_records(request)))
+    _require_fields(rows, request, "ReqTRES")
+    jobs = joined(runs_of(rows, request.unit, "ReqTRES"))
+    kept = _without_left_out(rows, jobs, lambda job: job.reason_not_pending(request.unit))
+    rows.said.clear()  # of jobs that ran
+    rows.say("these jobs wait at the end of the export: each runs as long as its limit, on an empty cluster")
+    values = [(job.widest.row, job.name, sum(run.held for run in job.last), job.walltime, job.status) for job in kept]
+    schema: dict[str, Any] = {"row": pl.Int64, **{name: COLUMNS[name] for name in ("id", "gpus", "walltime", "status")}}
+    table = pl.DataFrame(values, schema=schema, orient="row")
+    columns = _with_labels(rows, table)
+    return finish(request, rows, columns | {"duration": columns["walltime"]}, fields={"gpus": "ReqTRES"})
 
 
 def _records(request: TraceRequest) -> TextTable:
@@ -120,8 +148,8 @@ def _in_order(table: TextTable) -> TextTable:
     return TextTable(table.file, table.fields[order], table.line.gather(order), table.problems, table.sha256)
 
 
-def _require_fields(rows: Rows, request: TraceRequest) -> None:
-    missing = [name for name in NEEDED if name not in rows.columns]
+def _require_fields(rows: Rows, request: TraceRequest, *more: str) -> None:
+    missing = [name for name in (*NEEDED, *more) if name not in rows.columns]
     if missing:
         why = f"the export lacks {', '.join(missing)}"
         raise InputError(why, file=rows.file, field="--format", legal=slurm_text.RIGHT_EXPORT)
@@ -137,7 +165,7 @@ def _require_fields(rows: Rows, request: TraceRequest) -> None:
         raise InputError("no row has gres/gpu", file=rows.file, field="AllocTRES", legal=NO_GPUS)
 
 
-def _without_left_out(rows: Rows, jobs: list[SlurmJob], unit: str) -> list[SlurmJob]:
+def _without_left_out(rows: Rows, jobs: list[SlurmJob], reason_of: Callable[[SlurmJob], str]) -> list[SlurmJob]:
     """Leave out by reason what is no job; each job that is kept goes on as one row, that of its widest run."""
     name = "JobID" if "JobID" in rows.columns else "JobIDRaw"
     of_bad = _names(rows, name).filter(~rows.good).drop_nulls().unique()
@@ -147,7 +175,7 @@ def _without_left_out(rows: Rows, jobs: list[SlurmJob], unit: str) -> list[Slurm
     for job in jobs:
         if not rows.good[job.widest.row]:
             continue
-        reason = job.reason_to_leave_out(unit)
+        reason = reason_of(job)
         if reason:
             out.setdefault(reason, []).append(job)
         else:
@@ -182,15 +210,20 @@ def _columns(rows: Rows, jobs: list[SlurmJob], request: TraceRequest) -> dict[st
     schema = {"row": pl.Int64(), **{name: COLUMNS[name] for name in _FIELDS}, "suspended": pl.Float64()}
     table = pl.DataFrame(values, schema=schema, infer_schema_length=None)
     ran = _ran(pieces, {value["row"]: value["gpus"] for value in values})
-    every = pl.DataFrame({"row": range(rows.count)})
-    for part in (table, ran):
-        every = every.join(part, on="row", how="left", maintain_order="left")
-    columns = {column.name: column for column in every.drop("row")}
-    labels = {"user": "User", "group": "Account"}
-    columns |= {name: rows.text(field, required=False) for name, field in labels.items() if field in rows.columns}
+    columns = _with_labels(rows, table, ran)
     if not any(value["gpu_types"] for value in values):
         del columns["gpu_types"]
     return columns
+
+
+def _with_labels(rows: Rows, *tables: pl.DataFrame) -> dict[str, pl.Series]:
+    """Return the columns of tables of jobs by ``row`` for all rows, with users and accounts."""
+    every = pl.DataFrame({"row": range(rows.count)})
+    for part in tables:
+        every = every.join(part, on="row", how="left", maintain_order="left")
+    labels = {"user": "User", "group": "Account"}
+    named = {name: rows.text(field, required=False) for name, field in labels.items() if field in rows.columns}
+    return {column.name: column for column in every.drop("row")} | named
 
 
 def _values(job: SlurmJob, pieces: list[Piece], request: TraceRequest, types: set[str]) -> dict[str, Any]:
@@ -226,7 +259,7 @@ def _ran(pieces: dict[int, list[Piece]], gangs: dict[int, int]) -> pl.DataFrame:
     return table.group_by("row", maintain_order=True).agg(ran=piece)
 
 
-def _say(rows: Rows, jobs: list[SlurmJob]) -> None:
+def _say(rows: Rows, jobs: list[SlurmJob], release: str) -> None:
     ids = rows.text("JobID" if "JobID" in rows.columns else "JobIDRaw", required=False)
     if not ids.str.contains(".", literal=True).any():
         rows.say("no steps in the export (-X): a job may hold its GPUs until its last step has ended, after End")
@@ -241,12 +274,30 @@ def _say(rows: Rows, jobs: list[SlurmJob]) -> None:
         rows.say(f"Slurm used the id of an ended job again for {len(again)} jobs, which are named {shown}")
     if any(kinds.values()):
         rows.say(f"jobs of several rows: {', '.join(f'{count:,} {kind}' for kind, count in kinds.items() if count)}")
+    _say_partitions(rows, jobs)
+    late = [job.runs[0].held_back for job in jobs if job.runs[0].held_back > 1.0]
+    if late and release == "submit":
+        rows.say(
+            f"{counted(len(late), 'job')} could not start when submitted (dependencies, holds, begin times, limits), but "
+            f"up to {number(max(late))} s later: this counts as waiting; --release eligible counts from then"
+        )
     unseen = sum(job.is_requeued_unseen for job in jobs)
     if unseen:
         rows.say(
             f"{counted(unseen, 'job')} {were(unseen)} requeued and the export lacks -D: lost work and first submissions are "
             "not in it, and waiting times are too short"
         )
+
+
+def _say_partitions(rows: Rows, jobs: list[SlurmJob]) -> None:
+    if "Partition" not in rows.columns:
+        return
+    partition = rows.text("Partition", required=False)
+    jobs_of = Counter(partition[job.widest.row] or "no partition" for job in jobs).most_common()
+    if len(jobs_of) > 1:
+        shown = ", ".join(f"{count:,} in {name}" for name, count in jobs_of[:PARTITIONS])
+        more = f", and {len(jobs_of) - PARTITIONS} more partitions" if len(jobs_of) > PARTITIONS else ""
+        rows.say(f"partitions are not modelled, every job may use all nodes: {shown}{more}")
 
 
 def _guess(rows: Rows, jobs: list[SlurmJob], columns: dict[str, pl.Series]) -> Cluster | None:

@@ -15,7 +15,7 @@ from optsched.io.traces.slurm_tres import gpu_types, held
 ID = r"^\d{1,18}(_(\d{1,18}|\[[^\]]*\]))?(\+\d{1,9})?(\..+)?$"
 
 
-def runs_of(rows: Rows, unit: str) -> list[SlurmRun]:
+def runs_of(rows: Rows, unit: str, resources: str = "AllocTRES") -> list[SlurmRun]:
     """Return a run for every good row of a job; rows of steps extend them and are passed over.
 
     Parameters
@@ -24,6 +24,8 @@ def runs_of(rows: Rows, unit: str) -> list[SlurmRun]:
         Records of the export, by job.
     unit
         ``gpu``, ``cpu`` or ``node``.
+    resources
+        Field whose resources are counted.
     """
     name = "JobID" if "JobID" in rows.columns else "JobIDRaw"
     ids = rows.text(name)
@@ -34,9 +36,9 @@ def runs_of(rows: Rows, unit: str) -> list[SlurmRun]:
     state = rows.text("State", required=False).str.extract(r"^([A-Z_]+)").fill_null("")
     rows.reject((state == "") & ~is_step, "State", "a state such as COMPLETED")
     rows.reject(submit.is_null() & ~is_step, "Submit", "a time", "missing")
-    tres, nodes, user = (_optional(rows, field) for field in ("AllocTRES", "NodeList", "User"))
+    tres, nodes, user = (_optional(rows, field) for field in (resources, "NodeList", "User"))
     count = held(tres, unit)
-    rows.reject(count.is_null(), "AllocTRES", "resources such as cpu=8,gres/gpu=2,node=1")
+    rows.reject(count.is_null(), resources, "resources such as cpu=8,gres/gpu=2,node=1")
     allocated = ~nodes.is_in(UNALLOCATED) if "NodeList" in rows.columns else (tres != "") & start.is_not_null()
     allocated &= ~state.is_in(WAITING) & ~is_step
     table = pl.DataFrame({"id": ids, "ran": allocated, "submit": submit, "start": start, "end": end})

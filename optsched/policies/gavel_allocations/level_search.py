@@ -71,8 +71,8 @@ class LevelSearch:
         for _ in range(TRIALS):
             need = alone / (level * span - gone)
             self.program.demand(slots, need)
-            shares, shortage, prices = self.program.solved(slots)
-            prices = np.maximum(prices, 0.0)
+            shares, shortage = self.program.solved(slots)
+            prices = np.maximum(self.program.prices(slots), 0.0)
             reach = float(prices @ need) - shortage
             proved = max(least, _root(prices, alone, gone, span, reach, least)) if prices.any() else least
             if shortage <= CLOSE and (level <= least or proved >= level * (1 - CLOSE)):

@@ -68,7 +68,7 @@ class MaxMinFairnessPerf(AllocationRule):
         keys = [row.tobytes() for row in np.column_stack([few.rate, few.gang, few.weight])]
         slots = self.program.open(keys, gain, load)
         self.program.demand(slots, np.where(few.weight > 0, 0.0, -np.inf))
-        shares, level, _ = self.program.solved(slots)
+        shares, level = self.program.solved(slots)
         levels = np.where(few.weight > 0, -level, -np.inf)
         return centred(shares, gain, levels, load, copies, self.capacity)[of]
 

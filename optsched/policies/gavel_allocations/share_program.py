@@ -125,7 +125,7 @@ class ShareProgram:
         """
         self.session.set_cost(-worth.ravel(), self._columns(slots))
 
-    def solve(self, slots: Ints) -> tuple[Floats, float, Floats] | None:
+    def solve(self, slots: Ints) -> tuple[Floats, float] | None:
         """Solve the program, from the last basis.
 
         Parameters
@@ -136,7 +136,7 @@ class ShareProgram:
         Returns
         -------
         tuple or None
-            X f64[k, T], value, prices f64[k] of the demands; None if the demands cannot be met.
+            X f64[k, T] and value; None if the demands cannot be met.
 
         Raises
         ------
@@ -149,9 +149,19 @@ class ShareProgram:
         if outcome.status != "optimal" or outcome.x is None or outcome.value is None:
             raise OptschedError(f"HiGHS: shares of time: {outcome.status}")
         shares = np.clip(outcome.x[1:].reshape(-1, self.types)[slots], 0.0, 1.0)
-        return shares, outcome.value, self.session.duals()[self._demand_rows(slots)]
+        return shares, outcome.value
 
-    def solved(self, slots: Ints) -> tuple[Floats, float, Floats]:
+    def prices(self, slots: Ints) -> Floats:
+        """Return the prices of the demands in the last solution, f64[k].
+
+        Parameters
+        ----------
+        slots
+            Numbers of the slots, i64[k].
+        """
+        return self.session.duals()[self._demand_rows(slots)]
+
+    def solved(self, slots: Ints) -> tuple[Floats, float]:
         """Solve a program that a shortage makes feasible; otherwise like `solve`.
 
         Parameters

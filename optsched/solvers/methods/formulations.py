@@ -19,7 +19,7 @@ from optsched.solvers.fitted_program import FittedProgram
 from optsched.solvers.formulated import conflict_in_words, part_name
 from optsched.solvers.method import Method, MethodReport
 from optsched.solvers.session import Progress, Session
-from optsched.solvers.solve_state import SolveState
+from optsched.solvers.solve_state import EXCLUSIVE, SolveState
 from optsched.speeds.duration import seconds_alone
 
 TOLERANCES = "the solver's tolerances, not the time limit, ended the proof at this gap"
@@ -42,7 +42,10 @@ def formulation_method(name: str) -> Method:
     """
     formulation = FORMULATIONS.get(name)
     return Method(
-        name, lambda state: formulation.applies(state.instance, state.goal.name), lambda state: _run(formulation, state)
+        name,
+        lambda state: formulation.applies(state.instance, state.goal.name),
+        lambda state: _run(formulation, state),
+        formulation.schedule_class if formulation.exact else EXCLUSIVE,
     )
 
 

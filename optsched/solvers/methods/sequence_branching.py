@@ -116,8 +116,8 @@ def prices_of_multipliers(jobs: SlotJobs, machine: SingleMachine, multipliers: F
     step
         Unit of the costs.
     """
-    alive = np.arange(machine.horizon + 1) + machine.length[:, None] <= machine.horizon
-    alive &= np.arange(machine.horizon + 1) >= machine.release[:, None]
+    at = np.arange(machine.horizon + 1)[:, None]
+    alive = ((at >= machine.release) & (at + machine.length <= machine.horizon)).T
     length = machine.length.astype(np.float64)
     path = np.empty(machine.horizon + 1)
 

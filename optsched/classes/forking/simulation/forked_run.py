@@ -75,16 +75,18 @@ def nodes_lost(run: ForkedRun) -> int:
     -----
     Without rounds, if none begins at once. Nodes that it loses at the same time count once. O(S log S) for S copies.
     """
-    schedule = run.schedule
+    schedule, segments = run.schedule, max(1, len(run.schedule))
     part = np.repeat(np.arange(len(schedule)), np.diff(schedule.gpu_offset))
-    places = np.unique(np.stack([schedule.gpu_node, part], axis=1), axis=0)  # (node, segment)
-    node, segment = places[:, 0], places[:, 1]
+    places = np.sort(schedule.gpu_node * segments + part)
+    node, segment = np.divmod(places[np.diff(places, prepend=-1) > 0], segments)
     order = np.lexsort((schedule.start[segment], schedule.job[segment], node))
     node, segment = node[order], segment[order]
     job, start, end = schedule.job[segment], schedule.start[segment], schedule.end[segment]
     again = (node[1:] == node[:-1]) & (job[1:] == job[:-1]) & (start[1:] - end[:-1] <= run.round * (1 - ROUNDING))
     lost = ~np.append(again, False)[: job.size] & (end < schedule.completion[job] * (1 - ROUNDING))
-    return len(np.unique(np.stack([job[lost], end[lost]], axis=1), axis=0))
+    job, end = job[lost], end[lost]
+    order = np.lexsort((end, job))
+    return int(order.size and 1 + (np.diff(job[order]).astype(bool) | np.diff(end[order]).astype(bool)).sum())
 
 
 def _facts(policy: Policy, instance: Instance) -> dict[str, Any]:

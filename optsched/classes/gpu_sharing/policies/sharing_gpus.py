@@ -16,7 +16,6 @@ from optsched.simulation.state import RunContext, State
 IDLE, ALONE = np.int64(0), np.int64(1)  # jobs on a GPU
 WHOLE_CLUSTER = np.int64(-1)
 MANY = 1 << 30  # jobs on a node
-FEW = 8  # nodes out of order
 
 
 @njit(**NESTED)
@@ -52,48 +51,6 @@ def largest_batch(s: State, b: Neighbours, j: int) -> int:
     while b.memory[j, option] > least:
         option += 1
     return option
-
-
-@njit(**NESTED)
-def _fits_better(s: State, b: Neighbours, one: int, two: int, n: int) -> bool:
-    # a strict order of all nodes: the tightest fit first, those that do not fit last; fewest jobs, then the number
-    over_one, over_two = s.pools[FREE, one] - n, s.pools[FREE, two] - n
-    if (over_one >= 0) != (over_two >= 0):
-        return bool(over_one >= 0)
-    if over_one != over_two:
-        return bool(over_one < over_two if over_one >= 0 else over_one > over_two)
-    jobs = b.nodes[one].jobs - b.nodes[two].jobs
-    return bool(jobs < 0 or (jobs == 0 and one < two))
-
-
-@njit(**NESTED)
-def order_nodes(s: State, b: Neighbours, n: int) -> None:
-    """Sort ``nodes.order``: the tightest fit first, nodes that are too small last; then fewest jobs, then the number.
-
-    Shell's sort, which starts from the previous order. If few nodes are out of order, only its last pass runs, in
-    O(nodes).
-
-    Parameters
-    ----------
-    s
-        State of the run.
-    b
-        Jobs on every GPU and the order of the nodes.
-    n
-        GPUs of the gang.
-    """
-    wrong = 0
-    for i in range(1, b.nodes.size):
-        wrong += _fits_better(s, b, b.nodes[i].order, b.nodes[i - 1].order, n)
-    for gap in (701, 301, 132, 57, 23, 10, 4, 1):
-        if (gap > 1 and wrong <= FEW) or wrong == 0:
-            continue
-        for i in range(gap, b.nodes.size):
-            node, k = b.nodes[i].order, i
-            while k >= gap and _fits_better(s, b, node, b.nodes[k - gap].order, n):
-                b.nodes[k].order = b.nodes[k - gap].order
-                k -= gap
-            b.nodes[k].order = node
 
 
 @njit(**NESTED)
@@ -157,6 +114,35 @@ def holds_alone(s: State, context: RunContext, b: Neighbours, j: int, g: int, ne
         The only node to use, or `WHOLE_CLUSTER`.
     """
     return suits(s, context, b, j, g, need, ALONE) and (only == WHOLE_CLUSTER or b.gpus[g].node == only)
+
+
+@njit(**NESTED)
+def count_idle(s: State, context: RunContext, b: Neighbours, j: int, need: float, only: int) -> int:
+    """Return the number of idle GPUs that `take_idle` chooses. O(nodes).
+
+    Parameters
+    ----------
+    s
+        State of the run.
+    context
+        Constants of the run.
+    b
+        Jobs on every GPU.
+    j
+        The waiting job.
+    need
+        Memory that the job needs on a GPU, in bytes.
+    only
+        The only node to use, or `WHOLE_CLUSTER`.
+    """
+    if s.engine[0].free == 0:
+        return 0
+    count, kind = 0, s.jobs[j].kind
+    first, last = (0, b.nodes.size) if only == WHOLE_CLUSTER else (only, only + 1)
+    for node in range(first, last):
+        if s.pools[FREE, node] > 0 and context.eligible[kind, node] and b.gpus[b.nodes[node].first].capacity >= need:
+            count += s.pools[FREE, node]
+    return min(count, s.jobs[j].gpus)
 
 
 @njit(**NESTED)
@@ -415,7 +401,7 @@ def joint_gains(s: State, b: Neighbours, j: int, e_a: float, idle: int, wait: fl
     for k in range(count):
         b.sharers[b.candidates[k].job].mark = -1
         waiting += b.candidates[k].value * b.candidates[k].other
-    now, together, ends = 0.0, 0.0, 0
+    now, together, ends, most = 0.0, 0.0, 0, waiting * (1 - TIE)
     while ends >= 0:  # from one end to the next when A starts now, until it is A that ends
         slow, ends = 1.0, -1
         for k in range(count):
@@ -434,6 +420,8 @@ def joint_gains(s: State, b: Neighbours, j: int, e_a: float, idle: int, wait: fl
             if c.job >= 0:
                 c.value = max(0.0, c.value - step / max(c.other, xi_beside(b, c.job, j)))
         together += now
+        if together + loss >= most:
+            return False
         if ends >= 0:
             e_a -= step / slow
             b.candidates[ends].job = -1
@@ -441,4 +429,4 @@ def joint_gains(s: State, b: Neighbours, j: int, e_a: float, idle: int, wait: fl
         c = b.candidates[k]
         if c.job >= 0:
             together += now + c.value * c.other
-    return together + loss < waiting * (1 - TIE)
+    return together + loss < most

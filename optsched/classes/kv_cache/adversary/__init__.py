@@ -1,0 +1,1 @@
+"""Searches for the worst instances of policies for requests."""

@@ -1,0 +1,1 @@
+"""Theorems about policies for requests."""

@@ -1,0 +1,298 @@
+"""The best schedule of requests within a limit, by partial schedules read backwards in time.
+
+**Partial schedules** (t, state of the cache, requests that are left): layer t has those for which the rounds above t are
+decided. The next step lets requests end in round t, or goes to the round before. Starts are free: no list order is assumed.
+**Bound**: the priced cost so far, and the least cost from the node on (`PriceAscent.rest`). What is above the limit is left
+out.
+**Dominance**: let A and B be in the same layer and state, A with no more cost sum w C so far. B is left out if different
+requests of B's stand for all requests that A has left, each with no less peak, output, earliest end and weight. *Proof.*
+Take the best completion of B. End every request of A where the one that stands for it ends: in every round it holds no more
+cells, and it costs no more. Leave out the other requests. That completes A, fits, and costs no more than B's. [] With equal
+arrivals, prompts and weights sorted outputs are compared; else only equal requests are.
+**Result**: if nothing was left out for lack of room, the best schedule is optimal, or none costs at most the limit. Else no
+schedule costs less than the least bound of those left out.
+
+An optimal schedule need not complete requests in order of output: M = 6, s = 1, o = (2, 2, 3, 3) has the optimum 15, and 16
+in that order. So the search assumes no order.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from optsched.classes.kv_cache.solvers.cell_prices import FAR, PriceAscent
+from optsched.compiled import njit
+from optsched.deadline import Deadline
+from optsched.problem.arrays import Ints
+
+WORD, HASH = 62, (1 << 62) - 1  # bits of a word of requests left; of a hash
+COMPARED = 24  # partial schedules of the same state with which one is compared
+BEYOND = 1 << 60
+
+
+@dataclass(frozen=True)
+class FoundEnds:
+    """Result of a search.
+
+    ``end`` i64[n] has the completions of the best schedule within the limit, or is None. ``least`` is what no other
+    schedule costs less than, in units of 1 / scale, or BEYOND if none was left out. ``finished``: the time was enough.
+    """
+
+    end: Ints | None
+    least: int
+    finished: bool
+    partial: int  # partial schedules that were kept, in all layers
+
+
+class Layer(NamedTuple):
+    """Partial schedules as columns: state, priced cost, cost, node of the trail, words of requests left."""
+
+    state: Any
+    priced: Ints
+    cost: Ints
+    trail: Any
+    left: Ints
+
+    @classmethod
+    def empty(cls, room: int, words: int) -> Layer:
+        """Return columns with room.
+
+        Parameters
+        ----------
+        room
+            Number of partial schedules.
+        words
+            Number of words of requests left.
+        """
+        state, trail = np.zeros(room, np.int32), np.zeros(room, np.int32)
+        return cls(state, np.zeros(room, np.int64), np.zeros(room, np.int64), trail, np.zeros((room, words), np.int64))
+
+
+class Trail:
+    """Ends of requests of all partial schedules, as a tree: parent, type and round of every end."""
+
+    def __init__(self, room: int) -> None:
+        self.parent, self.kind, self.round = (np.zeros(room, np.int32) for _ in range(3))
+        self.count = 1  # position 0 is the root
+
+    def ensure(self, room: int, layer: Layer, count: int) -> None:
+        """Make room: forget the ends that no partial schedule has, then grow.
+
+        Parameters
+        ----------
+        room
+            Number of ends.
+        layer
+            Partial schedules.
+        count
+            Their number.
+        """
+        if self.count + room <= self.parent.size:
+            return
+        self.count = int(_forget(self.parent, self.kind, self.round, self.count, layer.trail, count))
+        if self.count + room > self.parent.size // 2:
+            more = np.zeros(2 * self.parent.size + room, np.int32)
+            self.parent, self.kind, self.round = (
+                np.concatenate([x, more]) for x in (self.parent, self.kind, self.round)
+            )
+
+
+def search(ascent: PriceAscent, limit: int, width: int, deadline: Deadline) -> FoundEnds:
+    """Return the best schedule within a limit.
+
+    Parameters
+    ----------
+    ascent
+        Prices; ``rest`` is evaluated for the limit.
+    limit
+        Largest priced cost, in units of 1 / scale.
+    width
+        Largest number of partial schedules of a layer.
+    deadline
+        Time at which to stop.
+    """
+    types, base, top = ascent.types, ascent.base, ascent.rest.shape[0] - 1
+    bits = np.array([int(count).bit_length() for count in types.number.tolist()])
+    word, shift, at, used = np.zeros(bits.size, np.int64), np.zeros(bits.size, np.int64), 0, 0
+    for q, size in enumerate(bits.tolist()):
+        if used + size > WORD:
+            at, used = at + 1, 0
+        word[q], shift[q], used = at, used, used + size
+    packing = word, shift, (1 << bits) - 1
+    given = *ascent.states, types.least, types.weight, ascent.charged, types.ordered, packing
+    room = 4 * width + 64
+    now, then = Layer.empty(room, at + 1), Layer.empty(room, at + 1)
+    np.add.at(now.left[0], word, types.number << shift)
+    table, heads, links = (
+        np.full(1 << (2 * room).bit_length(), -1, np.int32),
+        np.full_like(ascent.states.before, -1),
+        np.zeros(room, np.int32),
+    )
+    trail, count, least, kept = Trail(1 << 16), 1, BEYOND, 0
+    for t in range(top, 0, -1):
+        trail.ensure(room, now, count)
+        tree = trail.parent, trail.kind, trail.round
+        if deadline.passed:
+            bounds = now.priced[:count] + ascent.rest[t, now.state[:count]]
+            return FoundEnds(None, min(least, int(bounds.min(initial=BEYOND)) + base), False, kept)
+        total, dropped, trail.count = _end_in_round(
+            now, count, t, ascent.rest[t], given, ascent.scale, limit - base, tree, trail.count
+        )
+        least = min(least, int(dropped) + base)
+        places = table[: 1 << (2 * int(total)).bit_length()]
+        count = int(_round_before(now, total, then, given, ascent.rest[t - 1], limit - base, places))
+        count = int(_undominated(then, count, given, heads, links))
+        now, then = then, now
+        if count > width:
+            bounds = now.priced[:count] + ascent.rest[t - 1, now.state[:count]]
+            chosen = np.argpartition(bounds, width)
+            least = min(least, int(bounds[chosen[width]]) + base)
+            chosen = np.sort(chosen[:width])
+            for column in now:
+                column[:width] = column[chosen]
+            count = width
+        kept += count
+    done = np.flatnonzero(~now.left[:count].any(axis=1) & (now.state[:count] == 0))
+    if not done.size:
+        return FoundEnds(None, least, True, kept)
+    best = done[np.argmin(now.cost[done])]
+    return FoundEnds(_ends(trail, int(now.trail[best]), types.of), least, True, kept)
+
+
+def _ends(trail: Trail, at: int, of: Ints) -> Ints:
+    end = np.zeros(of.size, np.int64)
+    waiting = [np.flatnonzero(of == q).tolist() for q in range(int(of.max()) + 1)]
+    while at:
+        end[waiting[trail.kind[at]].pop()] = trail.round[at]
+        at = int(trail.parent[at])
+    return end
+
+
+# --- compiled -------------------------------------------------------------------------------------------------------------
+
+
+@njit
+def _end_in_round(now, count, t, rest, given, scale, limit, tree, ends):  # type: ignore[no-untyped-def]
+    """Add the partial schedules in which more requests end in round t.
+
+    Returns (their number, least bound of those left out, number of ends).
+    """
+    added, _, least, weight, price, _, (word, shift, mask) = given
+    parent, kind, round_ = tree
+    state, priced, cost, trail, left = now
+    dropped, at, total = BEYOND, 0, count
+    while at < total:
+        # requests that end in the same round appear in order of type, the last first
+        latest = price.size - 1 if at < count else kind[trail[at]]
+        for q in range(latest, -1, -1):
+            y = added[state[at], q]
+            if y < 0 or t < least[q] or rest[y] >= FAR or (left[at, word[q]] >> shift[q]) & mask[q] == 0:
+                continue
+            paid = priced[at] + weight[q] * t * scale - price[q]
+            if paid + rest[y] > limit:
+                continue
+            if total == state.size:
+                dropped = min(dropped, paid + rest[y])
+                continue
+            state[total], priced[total], cost[total] = y, paid, cost[at] + weight[q] * t
+            for w in range(left.shape[1]):
+                left[total, w] = left[at, w]
+            left[total, word[q]] -= 1 << shift[q]
+            parent[ends], kind[ends], round_[ends], trail[total] = trail[at], q, t, ends
+            ends, total = ends + 1, total + 1
+        at += 1
+    return total, dropped, ends
+
+
+@njit
+def _round_before(now, count, then, given, rest, limit, table):  # type: ignore[no-untyped-def]
+    """Put the partial schedules one round earlier into ``then``, the cheapest of equal ones; return their number."""
+    before = given[1]
+    state, priced, cost, trail, left = now
+    new_state, new_priced, new_cost, new_trail, new_left = then
+    total, table[:] = 0, -1
+    for i in range(count):
+        x = before[state[i]]
+        if rest[x] >= FAR or priced[i] + rest[x] > limit:
+            continue
+        mixed = int(x)
+        for w in range(left.shape[1]):
+            mixed = ((mixed ^ int(left[i, w])) * 1000003) & HASH
+            mixed ^= mixed >> 31
+        at = mixed & (table.size - 1)
+        index = -1
+        while table[at] >= 0:
+            index = table[at]
+            same = new_state[index] == x
+            for w in range(left.shape[1]):
+                same = same and new_left[index, w] == left[i, w]
+            if same:
+                break
+            index = -1
+            at = (at + 1) & (table.size - 1)
+        if index < 0:
+            index, table[at] = total, total
+            total += 1
+        elif cost[i] >= new_cost[index]:
+            continue
+        new_state[index], new_priced[index], new_cost[index], new_trail[index] = x, priced[i], cost[i], trail[i]
+        for w in range(left.shape[1]):
+            new_left[index, w] = left[i, w]
+    return total
+
+
+@njit
+def _undominated(layer, count, given, heads, links):  # type: ignore[no-untyped-def]
+    """Leave out partial schedules that others of the same state dominate, and return the number of those left."""
+    _, _, _, _, _, ordered, (word, shift, mask) = given
+    state, priced, cost, trail, left = layer
+    if not ordered or count < 2:
+        return count
+    kept = np.ones(count, dtype=np.bool_)
+    for i in np.argsort(cost[:count], kind="mergesort"):
+        j, tries = heads[state[i]], 0
+        while j >= 0 and tries < COMPARED and kept[i]:
+            more, less = 0, True
+            for q in range(word.size - 1, -1, -1):
+                more += (left[j, word[q]] >> shift[q]) & mask[q]
+                more -= (left[i, word[q]] >> shift[q]) & mask[q]
+                if more > 0:
+                    less = False
+                    break
+            kept[i] = not less
+            j, tries = links[j], tries + 1
+        if kept[i]:
+            links[i], heads[state[i]] = heads[state[i]], i
+    total = 0
+    for i in range(count):
+        heads[state[i]] = -1
+        if kept[i]:
+            state[total], priced[total], cost[total], trail[total] = state[i], priced[i], cost[i], trail[i]
+            for w in range(left.shape[1]):
+                left[total, w] = left[i, w]
+            total += 1
+    return total
+
+
+@njit
+def _forget(parent, kind, round_, ends, trail, count):  # type: ignore[no-untyped-def]
+    """Keep only ends that partial schedules have, and return their number."""
+    used = np.zeros(ends, np.int32)
+    used[0] = 1
+    for i in range(count):
+        at = trail[i]
+        while used[at] == 0:
+            used[at] = 1
+            at = parent[at]
+    total = 0
+    for at in range(ends):  # parents come before their children
+        if used[at]:
+            used[at] = total
+            parent[total], kind[total], round_[total] = used[parent[at]], kind[at], round_[at]
+            total += 1
+    for i in range(count):
+        trail[i] = used[trail[i]]
+    return total

@@ -1,0 +1,1 @@
+"""Methods of the class ``kv-cache`` that `optsched.solve` knows."""

@@ -1,0 +1,210 @@
+"""Requests under a limit of cells: partial schedules backwards in time, bounded by prices of requests over cache states."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+
+from optsched.classes.kv_cache import is_served
+from optsched.classes.kv_cache.problem.request_schedule import request_schedule
+from optsched.classes.kv_cache.problem.requests import Requests, requests_of
+from optsched.classes.kv_cache.solvers.cell_prices import PriceAscent
+from optsched.classes.kv_cache.solvers.cell_search import BEYOND, search
+from optsched.classes.kv_cache.solvers.cell_states import Types, cell_states
+from optsched.compiled import njit
+from optsched.models.formulation import WEIGHTED_COMPLETION
+from optsched.problem.arrays import Floats, Ints
+from optsched.solvers.linear_program import Size
+from optsched.solvers.method import MethodReport, add_method
+from optsched.solvers.outcome import there
+from optsched.solvers.solve_state import SolveState
+
+NAME = "cache-states"
+MOST = 255  # requests
+NARROW, SHALLOW, WIDE = 500, 20_000, 1_000_000  # partial schedules of a layer: small and large searches, proofs
+FEW, FAR, ALL = (
+    12,
+    30,
+    160,
+)  # steps of ascents: of a small search; of a large one, by subgradients and by cutting planes
+SMALL = 40_000  # nodes of a search that needs few prices
+GAP = 5e-4  # relative to the bound: the first limit of a large search; it doubles
+LARGEST = 1 << 26  # cost of a schedule: costs in units of .01 fit 32 bits
+
+
+def _applies(state: SolveState) -> str | None:
+    if not is_served(state.instance):
+        return "the jobs are no requests"
+    requests = requests_of(state.instance)
+    if state.goal.name not in WEIGHTED_COMPLETION:
+        return f"it does not minimise {state.goal.name}"
+    if requests.affine:
+        return "rounds are not of length 1"
+    if state.horizon is not None:
+        return "it does not support a horizon"
+    if requests.n > MOST:
+        return f"it is for at most {MOST} requests, there are {requests.n}"
+    weight = _weights(state, requests)
+    if bool((weight != np.rint(weight)).any()) or weight.min(initial=1) < 1:
+        return "weights are not whole numbers >= 1"
+    last = float(requests.arrival.max() + requests.output.sum())
+    return "times and weights are too large" if float(weight.sum()) * last > LARGEST else None
+
+
+def _weights(state: SolveState, requests: Requests) -> Floats:
+    return requests.weight if "weighted" in state.goal.name else np.ones(requests.n)
+
+
+class RequestSearch:
+    """One search: costs are sums of w C, ``shift`` more than the objective."""
+
+    def __init__(self, state: SolveState) -> None:
+        self.state, self.requests = state, requests_of(state.instance)
+        self.arrival, self.weight = (
+            np.asarray(x, dtype=np.int64) for x in (self.requests.arrival, _weights(state, self.requests))
+        )
+        flow = "flow" in state.goal.name
+        self.shift = int((self.arrival * self.weight).sum()) if flow else 0
+        self.partial = 0
+
+    def offer(self, end: Ints) -> int:
+        """Offer a schedule, and return its cost.
+
+        Parameters
+        ----------
+        end
+            Completions, i64[n].
+        """
+        self.state.offer(request_schedule(self.state.instance, end - self.requests.output, NAME))
+        return int((end * self.weight).sum())
+
+    def raise_bound(self, bound: int, scale: int) -> None:
+        """Take a bound; costs are whole numbers.
+
+        Parameters
+        ----------
+        bound
+            The bound on sum w C, in units of 1 / scale.
+        scale
+            The scale.
+        """
+        self.state.raise_bound(Fraction(-(-bound // scale) - self.shift), "solver", up_to_value=True)
+
+    def run(self) -> MethodReport:
+        """Search until the proof or the deadline."""
+        requests, state = self.requests, self.state
+        ends = [self.in_order(requests.output), self.in_order(requests.volume), self.in_order(self.arrival)]
+        value = min(map(self.offer, ends))
+        types = Types.of_requests(self.arrival, requests.prompt, requests.output, self.weight)
+        states = cell_states(requests.cells, types)
+        if states is None:
+            return MethodReport("cache states", note="the cache has too many states", unproved=True)
+        price = self.first_prices(types, min(ends, key=lambda end: int((end * self.weight).sum())))
+        ascent, deadline = PriceAscent.begin(states, types, price, value), state.deadline.share(0.5)
+        scale = ascent.scale
+        ascent.climb(FEW, deadline)
+        large = ascent.rest.size > SMALL
+        if large:
+            ascent.climb(FAR, deadline)
+            ascent.refine(ALL, value, deadline)
+            self.raise_bound(ascent.bound, scale)
+        widths: tuple[int, ...]
+        widths, near, first = ((SHALLOW, WIDE), GAP, value) if large else ((NARROW, WIDE), 1.0, value)
+        while not state.closed and not state.late:
+            limit = value - 1 if near >= 1 else min(int(ascent.bound * (1 + near)) // scale, value - 1)
+            for width in widths:
+                complete = self.improve(ascent, limit, width, value)
+                value = int(there(state.value)) + self.shift
+                limit = min(limit, value - 1)
+                if complete or state.closed or state.late:
+                    break
+            if not complete:
+                if value < first or near >= 1:
+                    break
+                widths = (SHALLOW,)  # no room for a proof: find a schedule
+            near *= 2
+        size = Size(int(np.count_nonzero(states.added >= 0)) + states.before.size, states.before.size)
+        note = "" if state.closed else "the time or the room for partial schedules came to an end"
+        return MethodReport("cache states", size, self.partial, note=note)
+
+    def improve(self, ascent: PriceAscent, limit: int, width: int, value: int) -> bool:
+        """Search for a better schedule, raise the bound, and return whether no partial schedule was left out.
+
+        Parameters
+        ----------
+        ascent
+            Prices.
+        limit
+            Largest cost of a schedule that is looked for.
+        width
+            Largest number of partial schedules of a layer.
+        value
+            Cost of the best schedule so far.
+        """
+        scale = ascent.scale
+        if limit * scale < ascent.bound:
+            self.raise_bound((limit + 1) * scale, scale)
+            return True
+        ascent.evaluate(max(limit * scale - ascent.bound, 0))
+        found = search(ascent, limit * scale, width, self.state.deadline)
+        self.partial += found.partial
+        # apart from what was left out, no schedule costs at most the limit, or less than the one that was found
+        cost = limit + 1 if found.end is None else self.offer(found.end)
+        if found.end is not None or found.finished or found.least < BEYOND:
+            self.raise_bound(min(found.least, cost * scale), scale)
+        return found.finished and found.least == BEYOND
+
+    def first_prices(self, types: Types, end: Ints) -> np.ndarray:
+        """Return prices to begin with: what a request costs itself, and those behind it.
+
+        Parameters
+        ----------
+        types
+            Types of requests.
+        end
+            Completions of a schedule, i64[n].
+        """
+        requests = self.requests
+        busy = float(end.max()) / float(requests.volume.sum())
+        behind = np.array([float(self.weight[end >= c].sum()) for c in end.tolist()])
+        price = self.weight * end + behind * requests.volume * busy
+        return np.bincount(types.of, price) / types.number
+
+    def in_order(self, key: Ints) -> Ints:
+        """Return completions of a list schedule: every request at the earliest boundary at which it fits for good.
+
+        Parameters
+        ----------
+        key
+            Key of the order, [n].
+        """
+        requests, order = self.requests, np.lexsort((self.arrival, key))
+        profile = np.zeros(int(self.arrival.max() + requests.output.sum()) + int(requests.output.max()) + 2, np.int64)
+        start = _list_starts(order, self.arrival, requests.prompt, requests.output, requests.cells, profile)
+        return start + requests.output
+
+
+@njit
+def _list_starts(order, arrival, prompt, output, cells, profile):  # type: ignore[no-untyped-def]
+    """Return the starts of requests in an order, each at the earliest boundary at which it fits."""
+    start = np.zeros(order.size, np.int64)
+    for i in order:
+        k, j = arrival[i], 1
+        while j <= output[i]:
+            if profile[k + j] + prompt[i] + j > cells:
+                k, j = k + 1, 0
+            j += 1
+        for j in range(1, output[i] + 1):
+            profile[k + j] += prompt[i] + j
+        start[i] = k
+    return start
+
+
+add_method(
+    NAME,
+    _applies,
+    lambda state: RequestSearch(state).run(),
+    "kv-cache",
+    "requests: partial schedules over states of the cache",
+)

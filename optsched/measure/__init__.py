@@ -1,0 +1,1 @@
+"""Measurements of training steps on a device: pairs of jobs that share it, and batches split into sub-batches."""

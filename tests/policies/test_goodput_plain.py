@@ -1,0 +1,78 @@
+"""Goodput in arrays, compiled and interpreted, next to its plain form: the same schedules, bit for bit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from examples import studied
+from frozen.runs import digest_of
+from simulation.elastic_instances import elastic_instance
+
+from optsched.compiled import without_interpreting
+from optsched.io.traces.generate import generate
+from optsched.policies.goodput import Goodput
+from optsched.policies.goodput_allocation import best_counts, fewest_nodes
+from optsched.policies.goodput_deals import best_numbers, place_gangs
+from optsched.policies.simulate import simulate
+from optsched.problem.instance import Instance
+from policies.goodput_plain import PlainGoodput
+
+PARAMETERS: list[dict[str, Any]] = [{}, {"p": 0.0}, {"p": 1.0, "restart": 0.0}, {"round": 20.0, "restart": 5.0}]
+
+
+def random_instance(seed: int) -> Instance:
+    """Elastic jobs; jobs with durations, more and fewer than the GPUs hold; GPU types and stage graphs."""
+    if seed % 3 == 0:
+        return elastic_instance(seed)
+    if seed % 3 == 1:
+        return generate("philly-like", seed, jobs=14, cluster="2x4" if seed % 2 else "4x8")
+    return generate("all-four", seed, jobs=8)
+
+
+@pytest.mark.parametrize("seed", [*range(6), *(studied(k) for k in range(100, 700))])
+def test_rounds_are_those_of_the_plain_form(seed: int) -> None:
+    instance, parameters = random_instance(seed), PARAMETERS[seed // 3 % len(PARAMETERS)]
+    if seed % 3 == 1:
+        parameters = {**parameters, "round": 300.0}
+    made, plain = simulate(instance, Goodput(**parameters)), simulate(instance, PlainGoodput(**parameters))
+    assert digest_of(made.schedule) == digest_of(plain.schedule)
+    assert made.events == plain.events
+
+
+@pytest.mark.compiled
+@pytest.mark.parametrize("seed", [*range(12), *(studied(k) for k in range(100, 500))])
+def test_compiled_rounds_are_the_interpreted_ones(seed: int) -> None:
+    instance = random_instance(3 * seed)
+    interpreted = simulate(instance, Goodput())
+    with without_interpreting():
+        assert digest_of(simulate(instance, Goodput()).schedule) == digest_of(interpreted.schedule)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_numbers_and_places_are_those_of_the_readable_steps(seed: int) -> None:
+    rng = np.random.default_rng([seed, 58])
+    gpus, jobs = int(rng.integers(1, 20)), int(rng.integers(1, 8))
+    rows = [np.where(rng.random(gpus + 1) < 0.4, -np.inf, rng.integers(0, 5, gpus + 1) * 1.0) for _ in range(jobs)]
+    for row in rows:
+        row[0] = 0.0
+    numbers = [np.flatnonzero(np.isfinite(row)) for row in rows]
+    values = np.concatenate([row[can] for row, can in zip(rows, numbers, strict=True)])
+    first = np.concatenate([[0], np.cumsum([can.size for can in numbers])]).astype(np.int64)
+    counts, scratch = np.zeros(jobs, dtype=np.int64), np.zeros((jobs, gpus + 1), dtype=np.int64)
+    best_numbers(np.concatenate(numbers), values, first, np.zeros((2, gpus + 1)), scratch, counts)
+    assert counts.tolist() == best_counts(rows, gpus)
+
+    free, eligible = rng.integers(0, 5, 6), rng.random((2, 6)) < 0.7
+    row, order = rng.integers(0, 2, jobs), rng.permutation(jobs)
+    left, node, count = free.copy(), *np.zeros((2, 24), dtype=np.int64)
+    begins = np.zeros(jobs + 1, dtype=np.int64)
+    place_gangs(order, counts + 1, row, eligible, left, node, count, begins)
+    for i, j in enumerate(order.tolist()):
+        expected = fewest_nodes(int(counts[j]) + 1, np.where(eligible[row[j]], free, 0))
+        part = slice(begins[i], begins[i + 1])
+        assert tuple(zip(node[part].tolist(), count[part].tolist(), strict=True)) == expected
+        for m, taken in expected:
+            free[m] -= taken
+    assert left.tolist() == free.tolist()
