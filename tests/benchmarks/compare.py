@@ -77,7 +77,7 @@ def checkout(name: str) -> Iterator[Path]:
 
 
 def words(row: dict[str, Any]) -> list[str]:
-    """What a row runs."""
+    """The command line of the process that runs a row."""
     if "command" in row:
         return [sys.executable, "-m", "optsched", *shlex.split(row["command"])]
     before, mark, measured = row["code"].rpartition(MEASURED)

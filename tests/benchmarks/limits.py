@@ -53,7 +53,7 @@ COMMANDS = (  # {limit}: seconds; without it, a command is interrupted
 
 @dataclass(frozen=True)
 class Ended:
-    """How a command ended: its exit status, seconds since Ctrl-C or beyond the limit, and processes that are left."""
+    """The end of a command: exit status, seconds since Ctrl-C or beyond the limit, and processes that are left."""
 
     status: int
     late: float

@@ -97,7 +97,7 @@ def test_no_bound_is_above_the_optimum_of_many() -> None:
 
 
 def test_bounds_hold_in_affine_rounds() -> None:
-    """Of all objectives, and of every policy's run."""
+    """The bounds hold for all objectives, and for the run of every policy."""
     for seed in range(4):
         instance = generate("kv-lognormal", seed, jobs=30, cells=800, affine=True, rate=20)
         runs = [osd.simulate(instance, policy) for policy in ("mc-sf", "least-volume", "vllm-fcfs")]

@@ -42,7 +42,7 @@ def may_count(s: State, b: Neighbours, j: int) -> bool:
 
 @njit(**NESTED)
 def _first_of_sample(s: State, seconds: float) -> int:
-    # position in the order of arrivals: the first that came less than so many seconds ago
+    # position, in the order of arrivals, of the first job that arrived within that number of seconds
     low, high = _start_of_sample(s), int(s.engine[0].next)
     since = max(s.engine[0].now - seconds, s.jobs[s.jobs[0].nth].arrival)
     while low < high:

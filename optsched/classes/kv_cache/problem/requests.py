@@ -4,7 +4,7 @@
 prompt tokens and o_i output tokens. Started at the boundary k >= a_i, it makes one token in each of the rounds k + 1 to
 k + o_i and holds s_i + j cells of the cache in the j-th of them: its **peak** is s_i + o_i. Then all its cells are free.
 One worker has M cells: in every round the running requests hold at most M. C_i = k + o_i. A request that is thrown out
-loses its tokens and starts anew. Its **volume** is the sum of its cells over its rounds, s o + o (o + 1) / 2.
+loses its tokens and starts again. Its **volume** is the sum of its cells over its rounds, s o + o (o + 1) / 2.
 
 **Instance.** A request is a job with ``iterations`` o_i and the ``profile`` ``"prompt-S"`` for s_i = S. ``arrival`` counts
 rounds, ``weight`` is the weight, and ``walltime`` a number of tokens that the user states (the predictor ``user-limit``
