@@ -377,7 +377,11 @@ SPANS_OF_TIME = (("months", 30.44 * 86400), ("weeks", WEEK), ("days", 86400.0), 
 
 def _span_in_words(run: Run) -> str:
     # from the first arrival to the last completion
-    local, dates = run.schedule.relative, dates_of(run.instance)
-    seconds = float(local.end.max(initial=0.0)) - float(local.instance.arrival.min(initial=0.0))
+    local = run.schedule.relative
+    end = float(local.end.max(initial=0.0))
+    seconds, dates = (
+        end - float(local.instance.arrival.min(initial=0.0)),
+        dates_of(run.instance, last=run.instance.epoch + end),
+    )
     found = next((f"{fixed(seconds / size, 0)} {unit}" for unit, size in SPANS_OF_TIME if seconds >= 2 * size), None)
     return (found or f"{number(seconds, 3)} seconds") + (f" ({dates})" if dates else "")

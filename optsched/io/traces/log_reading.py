@@ -151,10 +151,10 @@ def clock_of(instance: Instance) -> LogClock | None:
     return LogClock(0.0) if UNIX <= instance.epoch < LATEST else None
 
 
-def dates_of(instance: Instance, form: str = "%Y-%m-%d") -> str:
+def dates_of(instance: Instance, form: str = "%Y-%m-%d", last: float | None = None) -> str:
     """Return the first and the last day of a log, ``2026-03-02 to 2026-03-05``; '' if it states no dates.
 
-    The last day is that of the last end that is known, and otherwise of the last submission.
+    Unless it is given, the last day is that of the last end that is known, and otherwise of the last submission.
 
     Parameters
     ----------
@@ -162,12 +162,15 @@ def dates_of(instance: Instance, form: str = "%Y-%m-%d") -> str:
         Jobs and cluster.
     form
         A form of strftime for each of the two.
+    last
+        The last moment on the clock of the instance, in seconds.
     """
     clock = clock_of(instance)
     if clock is None or not instance.n:
         return ""
-    ends = instance.table.select(pl.col("ran").explode().list.get(1).max()).item()
-    last = max(float(instance.arrival.max()), instance.epoch if ends is None else ends)
+    if last is None:
+        ends = instance.table.select(pl.col("ran").explode().list.get(1).max()).item()
+        last = max(float(instance.arrival.max()), instance.epoch if ends is None else ends)
     return " to ".join(dict.fromkeys(clock.date(seconds, form) for seconds in (instance.epoch, last)))
 
 
