@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
 from functools import cached_property
 
-from optsched.adversary.space import SPACES, Candidate, Modes, Quantity, SearchSpace, branched
+import numpy as np
+
+from optsched.adversary.space import MOST_JOBS, SPACES, Candidate, Modes, Quantity, SearchSpace, branched
 from optsched.policies.simulate import Specification, simulate, specify
-from optsched.problem.instance import Instance, Job
+from optsched.problem.cluster import Cluster
+from optsched.problem.instance import Instance
+from optsched.problem.plain_jobs import PlainJobs
 from optsched.simulation.policy import BasePolicy, class_of
 from optsched.solvers.identical_machines import least_makespan, least_weighted_completion
 
+_IDS = tuple(map(str, range(1, MOST_JOBS + 1)))
 WEIGHTED = ("total_weighted_completion_time", "total_weighted_flow_time")
 SUMS = ("total_completion_time", "total_flow_time", *WEIGHTED)
 
@@ -56,15 +62,18 @@ class WholeJobs(SearchSpace):
         Parameters
         ----------
         candidate
-            The candidate.
+            A legal candidate.
         name
             Name of the instance.
         """
-        jobs = [
-            Job(f"{j}", arrival=arrival, gpus=gpus, duration=duration, weight=weight)
-            for j, (duration, weight, arrival, gpus) in enumerate(candidate.jobs, 1)
-        ]
-        return Instance(jobs, f"1x{self.gpus}", name)
+        duration, weight, arrival, gpus = zip(*candidate.jobs, strict=True)
+        numbers = {"arrival": arrival, "duration": duration, "weight": weight, "due": (math.nan,) * len(gpus)}
+        columns = {key: np.array(values, dtype=np.float64) for key, values in numbers.items()}
+        return Instance(PlainJobs(_IDS[: len(gpus)], np.array(gpus, dtype=np.int64), columns), self._cluster, name)
+
+    @cached_property
+    def _cluster(self) -> Cluster:
+        return Cluster.parse(f"1x{self.gpus}")
 
     def reached(self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool) -> float:
         """Return the optimum without preemption, or the best value that a limited search finds.
