@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
 import numpy as np
 
 from optsched.adversary.space import MOST_JOBS, SPACES, Candidate, Modes, Quantity, SearchSpace, branched
-from optsched.policies.simulate import Specification, simulate, specify
+from optsched.policies.simulate import Specification, simulated_value, specify
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
 from optsched.problem.plain_jobs import PlainJobs
@@ -93,7 +93,7 @@ class WholeJobs(SearchSpace):
         modes: Modes = [[((gpus,), seconds)] for gpus, seconds in zip(*columns, strict=True)]
         best = float(self._machines(candidate, objective) or branched(instance, objective, modes))
         if preemptive:
-            best = min(best, simulate(instance, "srtf").value(objective))
+            best = min(best, simulated_value(instance, _srtf(), objective)[0])
         return best
 
     def _machines(self, candidate: Candidate, objective: str) -> int | None:
@@ -106,6 +106,11 @@ class WholeJobs(SearchSpace):
         if objective not in SUMS:
             return None
         return least_weighted_completion(lengths, weights if objective in WEIGHTED else (1,) * len(lengths), self.gpus)
+
+
+@cache
+def _srtf() -> Specification:
+    return specify("srtf")
 
 
 SEEDS = 999
