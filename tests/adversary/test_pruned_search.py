@@ -54,7 +54,7 @@ def test_the_search_computes_no_ratio_in_vain(policy: str, objective: str, space
     found, expected = island(left_out := evaluation.fresh(), 1, tries), plain_island(evaluation, 1, tries)
     assert (found.elites, found.tries) == (expected.elites, expected.tries)
     assert all(evaluation.ratio(candidate) < least for candidate, least in left_out._below.items())
-    assert left_out._below or space in (MACHINES, "typed")  # small optima of identical machines are as quick
+    assert left_out._below or policy != "sjf"  # the others have small optima, or a short and hot walk
 
 
 def test_a_ratio_that_is_left_out_is_below_the_number() -> None:

@@ -31,4 +31,3 @@ def test_value_and_class_are_those_of_the_run(source: Instance | str, policy: st
         value, schedule_class = simulated_value(instance, specify(policy), objective)
         assert repr(value) == repr(run.value(objective))
         assert schedule_class == run.schedule_class
-
