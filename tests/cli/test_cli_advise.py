@@ -28,9 +28,10 @@ def test_advise_prints_the_sentence_and_four_tables(screen: Any, log: str) -> No
     out = said.shown
     assert out.startswith("The jobs of these 2 minutes took 430 job-seconds from submission")
     assert "EASY with your users' limits would have avoided 40 of them." in said.words
-    for text in ("users' limits", "tiresias:restart=60", "users worse off", "gpus=+10%", "1x5", "promised", "100.0 %"):
+    for text in ("user-limits", "tiresias:restart=60", "users worse off", "gpus=+10%", "1x5", "promised", "100.0 %"):
         assert text in out, text
     assert "a restart costs 60 s" in out
+    assert "knowledge: clairvoyant (knows the processing time of a job at its arrival), predicted (" in said.words
 
 
 def test_the_document_and_the_options(command: Any, log: str) -> None:
