@@ -121,7 +121,7 @@ def key_figures(report: Report) -> list[tuple[str, str]]:
     if first.ratio is not None and first.bound is not None:
         exact = first.bound.exact or first.optimal
         times = f"{ratio(first.ratio, 2, exact=exact)} \u00d7"
-        figures.append((times if exact else f"\u2264 {times}", "times the best possible"))
+        figures.append((times if exact else f"\u2264\u00a0{times}", "times the best possible"))
     if metrics["finished"] and not metrics["unfinished"]:
         figures.append((in_unit(metrics["mean_jct"]), "mean JCT"))
         figures.append((in_unit(metrics["mean_queueing"]), "mean wait"))
