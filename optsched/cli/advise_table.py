@@ -193,6 +193,11 @@ def _notes(advice: Advice) -> list[str]:
             "conservative promises at submission, EASY when a job is the first of the queue; promises count "
             f"{unit_of(instance)}s and not their types or nodes"
         )
+        if not instance.unrestricted:
+            notes.append(
+                "reservations count GPUs of all types, but jobs name types: backfilling may do better than in this table if "
+                "every type is a log of its own"
+            )
     if advice.same:
         notes.append(
             f"left out, with the same times as under another placement: {', '.join(map(printable, advice.same))}"

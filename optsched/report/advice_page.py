@@ -108,7 +108,9 @@ def _figures(advice: Advice) -> list[tuple[str, str]]:
     base, unit = advice.base, unit_of(advice.instance)
     figures = []
     if base.line.ratio is not None and not advice.score.below_bound:
-        figures.append((f"\u2264\u00a0{fixed(base.line.ratio, 2, 'up')} \u00d7", f"{base.policy}: times the best possible"))
+        figures.append(
+            (f"\u2264\u00a0{fixed(base.line.ratio, 2, 'up')} \u00d7", f"{base.policy}: times the best possible")
+        )
     queued, avoidable = queued_hours(base.line.run), base.line.avoidable_queueing
     figures.append((spelled(queued), f"{base.policy}: queued {unit}-hours"))
     if avoidable is not None:
