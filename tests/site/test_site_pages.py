@@ -181,6 +181,7 @@ def test_tables_scroll_within_themselves_on_a_phone_and_code_has_copy_buttons(si
     [
         ("backfilling", "backfilling.html"),
         ("cluster's log", "files-and-formats.html"),
+        ("log formats", "files-and-formats.html"),
         ("tutorial", "first-steps.html"),
         ("cite", "cite.html"),
         ("bibtex", "cite.html"),
@@ -190,6 +191,7 @@ def test_what_people_search_is_found(site: Path, words: str, found: str) -> None
     with served(site) as address, chromium() as browser:
         page = browser.new_page()
         page.goto(f"{address}search.html?q={words}")
-        page.wait_for_selector("#search-results li a")
+        # results appear one after the other; the summary changes after the last of them
+        page.wait_for_selector("#search-results p.search-summary:has-text('finished')")
         links = [str(link.get_attribute("href")) for link in page.query_selector_all("#search-results li a")]
         assert any(found in link for link in links), links
