@@ -46,6 +46,8 @@ def number(value: float | None, digits: int = 4, side: Side = "nearest") -> str:
     """
     if value is None or value != value:
         return "-"
+    if not math.isfinite(value):
+        return f"{value}"
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     decimals = max(0, digits - 1 - len(f"{abs(value):.0f}")) if abs(value) >= 1 else digits - 1
