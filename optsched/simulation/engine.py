@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from optsched.classes import CLASSES, PREEMPTIVE, class_of_means
-from optsched.compiled import Function, Stopwatch, slice_of, worked
+from optsched.compiled import Function, Stopwatch, quick_call, slice_of, worked
 from optsched.errors import InputError, KnowledgeError, OptschedError, SimulationError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -219,9 +219,9 @@ def _run_order(
         if planned:
             status = loop(placement.place, state, context, order.plan, slice_of(loop, SLICE))
         elif order.rule is None:
-            status = loop(placement.place, state, context, slice_of(loop, SLICE))
+            status = quick_call(loop, placement.place, state, context, slice_of(loop, SLICE))
         else:
-            status = loop(order.rule, state, context, slice_of(loop, SLICE), not order.skip)
+            status = quick_call(loop, order.rule, state, context, slice_of(loop, SLICE), not order.skip)
         worked(loop, int(state.engine[0].events) - before)
         if progress is not None:
             progress(int(state.engine[0].finished), state.jobs.size)
