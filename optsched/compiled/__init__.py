@@ -12,6 +12,7 @@ from optsched.compiled.function import (
     Stopwatch as Stopwatch,
     entry as entry,
     njit as njit,
+    quick_call as quick_call,
     record as record,
     runs_compiled as runs_compiled,
     seconds_waited as seconds_waited,

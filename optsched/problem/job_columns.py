@@ -13,6 +13,7 @@ import polars as pl
 from optsched.problem.arrays import Bools, Floats, Ints, frozen
 from optsched.problem.cluster import Cluster
 from optsched.problem.job_table import ProfileRules, suited_groups
+from optsched.problem.plain_jobs import PlainJobs
 
 FEW = 1 << 20  # values that a table has room for
 
@@ -20,10 +21,9 @@ FEW = 1 << 20  # values that a table has room for
 class JobColumns:
     """The arrays of n jobs on a cluster of N nodes, made with the instance; none of them can be written to."""
 
-    table: pl.DataFrame
     cluster: Cluster
     models: Sequence[ProfileRules]  # what gives jobs their speeds, by rank
-    _needs: pl.DataFrame  # the table with the memory that jobs need, stated or not
+    _plain: PlainJobs | None = None  # the jobs, if they are plain; else there is a table
 
     n: int  #: number of jobs
     arrival: Floats  #: release dates r_j in seconds, f64[n]
@@ -48,20 +48,13 @@ class JobColumns:
     _arrays: dict[str, Any]  # all of these by name
 
     def _columns(self) -> dict[str, Any]:
-        """The arrays, of the table, the cluster and the models. O(n + K N)."""
-        model_of = np.full(self.table.height, -1, dtype=np.int64)
-        for k, model in enumerate(self.models):
-            free = model_of < 0
-            if not free.any():
-                break
-            model_of[free & model.applies_to(self.table)] = k
+        """The arrays, of the jobs, the cluster and the models. O(n + K N)."""
+        gpus, pattern, patterns, model_of = self._of_table() if self._plain is None else self._of_plain(self._plain)
         duration, iterations = self.floats("duration", math.nan), self.floats("iterations", math.nan)
         profiled = np.isnan(duration)
         work = np.where(profiled, iterations, duration) if profiled.any() else duration
         bandwidth = np.array([group.storage_bandwidth for group in self.cluster.nodes], dtype=np.float64)  # None: nan
         restart, read = self.floats("restart", math.nan), self.floats("checkpoint", math.nan) / bandwidth.min()
-        gpus = self.table["gpus"].to_numpy()
-        pattern, patterns = suited_groups(self._needs, self.cluster, self.models)
         count = max(len(patterns), 1)
         kinds, job_class = _distinct(gpus * count + pattern)
         return {
@@ -81,6 +74,37 @@ class JobColumns:
             "class_eligible": np.ascontiguousarray(patterns[kinds % count][:, self.cluster.node_group]),
         }
 
+    def _of_table(self) -> tuple[Ints, Ints, Bools, Ints]:
+        """Gang sizes; pattern of every job and node groups of every pattern (`suited_groups`); model of every job."""
+        model_of = np.full(self.table.height, -1, dtype=np.int64)
+        for k, model in enumerate(self.models):
+            free = model_of < 0
+            if not free.any():
+                break
+            model_of[free & model.applies_to(self.table)] = k
+        return self.table["gpus"].to_numpy(), *suited_groups(self._needs, self.cluster, self.models), model_of
+
+    def _of_plain(self, plain: PlainJobs) -> tuple[Ints, Ints, Bools, Ints]:
+        """Return the same of jobs with durations, which may use every node."""
+        n, every = plain.gpus.size, np.ones((1, len(self.cluster.nodes)), dtype=bool)
+        model = [model.name for model in self.models].index("duration")
+        return plain.gpus, np.zeros(n, dtype=np.int64), every, np.full(n, model, dtype=np.int64)
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """The normal table of the jobs (`optsched.problem.job_table.normal_table`)."""
+        assert self._plain is not None  # others are made with a table
+        return self._plain.table()
+
+    @cached_property
+    def _needs(self) -> pl.DataFrame:
+        # the table with the memory that jobs need, stated or not
+        return self.table
+
+    def _states(self, column: str) -> bool:
+        """Return True if some job states a value in a column that plain jobs leave empty."""
+        return self._plain is None and self.table[column].null_count() < self.n
+
     def floats(self, column: str, missing: float) -> Floats:
         """Return a column of numbers, f64[n].
 
@@ -91,6 +115,8 @@ class JobColumns:
         missing
             Value for jobs that state none.
         """
+        if self._plain is not None:
+            return self._plain.floats(column, missing)
         numbers = self._needs[column]
         if numbers.null_count() == len(numbers):
             return np.full(len(numbers), missing)
@@ -99,7 +125,7 @@ class JobColumns:
     @cached_property
     def ids(self) -> tuple[str, ...]:
         """Job ids in order."""
-        return tuple(self.table["id"].to_list())
+        return tuple(self.table["id"].to_list()) if self._plain is None else self._plain.ids
 
     @cached_property
     def index(self) -> dict[str, int]:

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from optsched.classes import CLASSES, PREEMPTIVE, class_of_means
-from optsched.compiled import Function, Stopwatch, slice_of, worked
+from optsched.compiled import Function, Stopwatch, quick_call, slice_of, worked
 from optsched.errors import InputError, KnowledgeError, OptschedError, SimulationError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -41,7 +41,7 @@ from optsched.simulation.policy import (
     uses_of,
 )
 from optsched.simulation.predictor import JobFacts, Predictor
-from optsched.simulation.records import LOG_FULL, PAUSED, SIZE, THRASHES, WAITING
+from optsched.simulation.records import ASKED, LOG_FULL, PAUSED, SIZE, THRASHES, WAITING
 from optsched.simulation.reservations import planned_loop
 from optsched.simulation.run import RUNS, Run, result, run_log, schedule_of, shared_schedule_of
 from optsched.simulation.state import Residents, RunContext, State, grown, new_state
@@ -124,8 +124,10 @@ def run_policy(
         residents = Residents(listed=order.plan is not None and order.loop is None)
         if rates is not None:
             residents = Residents(rates, _legal_rule(order, name).numbers, listed=True)
-        state, context = new_state(instance, order, placement, residents)
-        if rates is None:
+        if isinstance(policy, Policy):
+            require_rounds_of(instance, policy, name)
+        state, context = new_state(instance, order, placement, residents, uses=uses & {Use.NODES})
+        if rates is None and Use.NODES not in uses:
             _leave_out_hopeless(state, context, placement)
         state = _run_order(state, context, order, placement, name, progress)
         waits = np.flatnonzero(state.jobs["status"] == WAITING)
@@ -219,9 +221,9 @@ def _run_order(
         if planned:
             status = loop(placement.place, state, context, order.plan, slice_of(loop, SLICE))
         elif order.rule is None:
-            status = loop(placement.place, state, context, slice_of(loop, SLICE))
+            status = quick_call(loop, placement.place, state, context, slice_of(loop, SLICE))
         else:
-            status = loop(order.rule, state, context, slice_of(loop, SLICE), not order.skip)
+            status = quick_call(loop, order.rule, state, context, slice_of(loop, SLICE), not order.skip)
         worked(loop, int(state.engine[0].events) - before)
         if progress is not None:
             progress(int(state.engine[0].finished), state.jobs.size)
@@ -229,6 +231,8 @@ def _run_order(
             state = grown(state)
         elif status == THRASHES:
             raise _thrashes(state, name)
+        elif status == ASKED and order.step is not None:
+            order = replace(order, plan=order.step(state, order.plan))
         elif status != PAUSED:
             return state
 

@@ -47,3 +47,13 @@ def chromium() -> Iterator[Any]:
         browser = tools.chromium.launch(executable_path=program, args=OPTIONS)
         yield browser
         browser.close()
+
+
+def search_results(page: Any, address: str, words: str) -> list[str]:
+    """Return the links that the site's search finds for some words, once the search has finished.
+
+    Sphinx lists the results one after the other, and changes the heading after the last of them.
+    """
+    page.goto(f"{address}search.html?q={words}")
+    page.wait_for_selector("#search-results h2:text-is('Search Results')")
+    return [str(link.get_attribute("href")) for link in page.query_selector_all("#search-results li a")]
