@@ -100,7 +100,7 @@ class Instance(ModelledJobs):
 
     def __init__(
         self,
-        jobs: Iterable[Job] | pl.DataFrame | PandasFrame,
+        jobs: Iterable[Job] | pl.DataFrame | PandasFrame | PlainJobs,
         cluster: Cluster | str,
         name: str = "",
         objective: str | None = None,
