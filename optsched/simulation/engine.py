@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from optsched.classes import CLASSES, PREEMPTIVE, class_of_means
-from optsched.compiled import Function, Stopwatch, quick_call, slice_of, worked
+from optsched.compiled import Function, Stopwatch, foresee, quick_call, slice_of, worked
 from optsched.errors import InputError, KnowledgeError, OptschedError, SimulationError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -329,6 +329,7 @@ def _run_order(
         loop = order.loop(context)
     else:
         loop = planned_loop(context) if planned else ordered_loop(context) if order.rule is None else run_rule
+    foresee(loop, int(2 * np.isfinite(state.jobs["arrival"]).sum()))  # an arrival and a completion
     while True:
         before = int(state.engine[0].events)
         if planned:
