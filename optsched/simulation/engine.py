@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from optsched.classes import CLASSES, PREEMPTIVE, class_of_means
-from optsched.compiled import Function, Stopwatch, slice_of, worked
+from optsched.compiled import Function, Stopwatch, entry, slice_of, worked
 from optsched.errors import InputError, KnowledgeError, OptschedError, SimulationError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -216,10 +216,11 @@ def _run_order(
         loop = order.loop(context)
     else:
         loop = planned_loop(context) if planned else ordered_loop(context) if order.rule is None else run_rule
+    function, place = loop, placement.place
     while True:
         before = int(state.engine[0].events)
         if planned:
-            status = loop(placement.place, state, context, order.plan, slice_of(loop, SLICE))
+            status = function(place, state, context, order.plan, slice_of(loop, SLICE))
         elif order.rule is None:
             status = loop(placement.place, state, context, slice_of(loop, SLICE))
         else:
@@ -233,6 +234,9 @@ def _run_order(
             raise _thrashes(state, name)
         elif status == ASKED and order.step is not None:
             order = replace(order, plan=order.step(state, order.plan))
+            function = entry(loop)  # to work out the types of all arguments takes longer than many events
+            if function is not loop and isinstance(place, Function):
+                place = place.dispatcher()
         elif status != PAUSED:
             return state
 
