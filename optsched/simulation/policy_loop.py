@@ -1,4 +1,4 @@
-"""Parts of compiled loops that make the decisions of a policy in plain Python (`optsched.simulation.queue_order.Order.loop`)."""
+"""Parts of the compiled loops that make the decisions of policies in plain Python (`Order.loop`)."""
 
 from __future__ import annotations
 
