@@ -10,8 +10,8 @@ have different forms. What compiling costs is reported on stderr when it takes l
 **What of numba.** ``njit``, ``typeof`` and ``extending`` are documented. Only this file uses more, and
 ``tests/test_compiled.py`` says what is gone: ``compile``, ``disable_compile`` and ``signatures`` of a dispatcher (to compile
 before a call, so that compiling is not counted), ``stats`` (was it loaded, or compiled?), ``get_overload`` (to call machine
-code whose types are known, for a fifth of the time), ``get_compile_result`` and ``get_pointer_to_function`` (what Python passes
-as an argument is looked up once), ``config.CACHE_DIR`` (``NUMBA_CACHE_DIR``, while a cache is opened),
+code whose types are known, for a fifth of the time), ``get_compile_result`` and ``get_pointer_to_function`` (what Python
+passes as an argument is looked up once), ``config.CACHE_DIR`` (``NUMBA_CACHE_DIR``, while a cache is opened),
 and the options of `njit`, `KERNEL` and `INNER`, without which loops and compiling take twice as long.
 
 **Constants.** To numba a constant argument (0, True) has a type of its own, for which a function is compiled once more:
