@@ -370,7 +370,7 @@ def best_shares(gain: Gain, able: Bools) -> Floats:
                 squares += slope**2
                 scale = np.sqrt((step + 1) * np.mean(slope**2) if phase else squares)
                 before, share = share, onto_simplex(share + np.nan_to_num(move * slope / scale)) * able
-                if share.shape[0] == 1 and np.array_equal(share, before):  # nor do the shorter moves that follow change it
+                if share.shape[0] == 1 and np.array_equal(share, before):  # nor do shorter moves change it
                     break
             share = best
     return best

@@ -10,8 +10,8 @@ have different forms. What compiling costs is reported on stderr when it takes l
 **What of numba.** ``njit``, ``typeof`` and ``extending`` are documented. Only this file uses more, and
 ``tests/test_compiled.py`` says what is gone: ``compile``, ``disable_compile`` and ``signatures`` of a dispatcher (to compile
 before a call, so that compiling is not counted), ``stats`` (was it loaded, or compiled?), ``get_overload`` (to call machine
-code whose types are known, for a fifth of the time), ``get_compile_result`` and ``get_pointer_to_function`` (what Python passes
-as an argument is looked up once), ``config.CACHE_DIR`` (``NUMBA_CACHE_DIR``, while a cache is opened),
+code whose types are known, for a fifth of the time), ``get_compile_result`` and ``get_pointer_to_function`` (what Python
+passes as an argument is looked up once), ``config.CACHE_DIR`` (``NUMBA_CACHE_DIR``, while a cache is opened),
 and the options of `njit`, `KERNEL` and `INNER`, without which loops and compiling take twice as long.
 
 **Constants.** To numba a constant argument (0, True) has a type of its own, for which a function is compiled once more:
@@ -41,6 +41,7 @@ from optsched.compiled.kept_code import alone, clear, folder_of, forget, is_kept
 # long as some 40,000 units; before its machine code is loaded, the first time in a process, for which numba imports much;
 # and afterwards.
 PRICE = 10_000
+CERTAIN = 40_000  # units of work that are certain to come, for which a function is compiled at its first call
 FIRST_LOAD, LOAD = 3_000, 300
 ELEMENTS = 64  # of array arguments that are a unit of work
 LARGE = 50_000  # elements of array arguments beyond which interpreting is never cheaper
@@ -550,6 +551,20 @@ def slice_of(function: Any, events: int) -> int:
         Usual number of events.
     """
     return events if runs_compiled(function) else min(events, INTERPRETED_SLICE)
+
+
+def foresee(function: Any, events: int) -> None:
+    """Let a loop run compiled from its first event if the events to come take longer interpreted than compiling does.
+
+    Parameters
+    ----------
+    function
+        The loop.
+    events
+        Least number of events to come.
+    """
+    if isinstance(function, Function) and events >= CERTAIN * function.patience:
+        function._paid = max(function._paid, PRICE * function.patience)
 
 
 def worked(function: Any, events: int) -> None:

@@ -7,13 +7,12 @@ number of active jobs.
 
 from __future__ import annotations
 
-import math
 from typing import Any, NamedTuple
 
 import numba
 import numpy as np
 
-from optsched.compiled import INNER, KERNEL, NESTED, njit, record, runs_compiled, types, worked
+from optsched.compiled import INNER, KERNEL, NESTED, njit, record, types
 from optsched.compiled.exact_sum import exact_sum
 from optsched.compiled.heap import pop, push
 from optsched.policies.arrived_jobs import MOMENT, ULPS, ArrivedJobs
@@ -36,11 +35,13 @@ from optsched.policies.hadar_deal import (
     survey,
 )
 from optsched.policies.hadar_reservations import LONGEST, Offers, Reservations, best_finish, round_devices
+from optsched.policies.round_clock import next_round
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.simulation.kernel import apply_events, may_go_on, next_time, start, stop, work_left
+from optsched.simulation.kernel import apply_events, may_go_on, next_time, work_left
 from optsched.simulation.next_event import end_of_instant
 from optsched.simulation.ordered import CONTEXT_TYPES, PLACE_TYPE, STATE_TYPE, context_kind
-from optsched.simulation.records import ASKED, COUNT, DONE, FINISHED_RUN, POOL
+from optsched.simulation.policy_loop import UNITS, move_all, weigh
+from optsched.simulation.records import ASKED, DONE, FINISHED_RUN
 from optsched.simulation.state import RunContext, State
 
 HEADROOM = 4.0  # Up at first, in units of what the first job pays at most: so that others seldom raise it
@@ -48,7 +49,6 @@ FLOOR = 1e-3  # Lo, if not given: this part of what the first job pays for a GPU
 
 BETWEEN, ARRIVALS, ROUND = range(3)  # phases of an instant
 NOTHING, TERMS, RAISE, ROUNDS, SEGMENTS, HELD, WEIGH = range(7)  # steps that are left to Python
-UNITS = 300  # of work, after which Python weighs it against compiling
 ROUNDS_A_UNIT = 16  # of `best_finish`
 
 # The parameters of a run, then the state of the clock, of the auction and of the loop.
@@ -179,15 +179,6 @@ def with_sold(t: HadarTurns, sold: Ints) -> HadarTurns:
 @njit(**INNER)
 def _begins(t: HadarTurns, number: int) -> float:
     return t.facts[0].zero + number * t.facts[0].length
-
-
-@njit(**NESTED)
-def _skip_to(t: HadarTurns, now: float) -> None:
-    # The number of the next round is that of the first one that begins at ``now`` or later.
-    w = t.facts[0]
-    w.number = max(w.number, math.floor((now - w.zero) / w.length))
-    while _begins(t, w.number) < now:
-        w.number += 1
 
 
 # --- the purchase of a plan -------------------------------------------------------------------------------------------
@@ -379,18 +370,6 @@ def _find_active(s: State, t: HadarTurns) -> int:
     return count
 
 
-@njit(**NESTED)
-def _move(s: State, context: RunContext, b: Books) -> None:
-    # Carry out the moves of a round.
-    for i in range(b.counts[STOPS]):
-        stop(s, context, b.stop[i])
-    for i in range(b.counts[MOVES]):
-        first, last = b.begins[i], b.begins[i + 1]
-        for e in range(first, last):
-            s.out[POOL, e - first], s.out[COUNT, e - first] = b.node[e], b.gpus[e]
-        start(s, context, b.start[i], last - first, np.int64(0))
-
-
 @njit(**INNER)
 def _play(s: State, context: RunContext, t: HadarTurns) -> bool:
     # Carry out the plans that are due; true if the policy wants to be woken at the next round.
@@ -410,10 +389,11 @@ def _play(s: State, context: RunContext, t: HadarTurns) -> bool:
             return False  # that completion is the next event
         if change != SAME:
             deal(b, active, max(0.0, now - boundary) + ULPS * np.spacing(now), change == OPEN)
-            _move(s, context, b)
+            starts = b.counts[MOVES]
+            move_all(s, context, b.stop[: b.counts[STOPS]], b.start[:starts], b.begins, b.node, b.gpus)
             w.work += count
         w.number += 1
-        _skip_to(t, np.nextafter(now, np.inf))
+        w.number = next_round(w.zero, w.length, w.number, np.nextafter(now, np.inf))
         if b.counts[AHEAD] == 0 and b.counts[BEST] == 1:
             return False  # no round can better anything until a job comes or goes
     return True
@@ -443,7 +423,7 @@ def _next_instant(s: State, context: RunContext, t: HadarTurns, time: float) -> 
     if np.isnan(w.zero):
         w.zero = e.now
     if _begins(t, w.number) < e.now and (w.late == 0 or _begins(t, w.number + 1) <= e.now):
-        _skip_to(t, e.now)
+        w.number = next_round(w.zero, w.length, w.number, e.now)
 
 
 def _run_turns(place: Any, s: State, context: RunContext, t: HadarTurns, events: int) -> int:
@@ -504,11 +484,7 @@ def note_work(t: HadarTurns) -> None:
     t
         State of the policy.
     """
-    w = t.facts[0]
-    for loop in _LOOPS:
-        worked(loop, int(w.work))
-    # a call of machine code with all these arrays takes as long as some events
-    w.work, w.limit = 0, UNITS if not any(map(runs_compiled, _LOOPS)) else np.iinfo(np.int64).max
+    weigh(_LOOPS, t.facts[0])
 
 
 def turns_loop(context: RunContext) -> Any:

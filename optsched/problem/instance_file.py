@@ -36,7 +36,7 @@ from optsched.problem.documents import (
     where,
 )
 from optsched.problem.interference import Interference
-from optsched.problem.job_lists import JobLists
+from optsched.problem.job_lists import JobListReader
 from optsched.problem.job_table import COLUMNS
 from optsched.problem.objectives import OBJECTIVES
 from optsched.problem.parquet import read_parquet, write_parquet
@@ -287,8 +287,8 @@ def _whole(content: bytes, path: str | os.PathLike[str]) -> tuple[Any, pl.DataFr
 
 
 @cache
-def _job_lists() -> JobLists:
-    return JobLists(JobDocument)
+def _job_lists() -> JobListReader:
+    return JobListReader(JobDocument)
 
 
 def _table_of(jobs: Sequence[JobDocument]) -> pl.DataFrame:

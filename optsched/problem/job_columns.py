@@ -49,12 +49,22 @@ class JobColumns:
 
     def _columns(self) -> dict[str, Any]:
         """The arrays, of the jobs, the cluster and the models. O(n + K N)."""
-        gpus, pattern, patterns, model_of = self._of_table() if self._plain is None else self._of_plain(self._plain)
+        return self._of_table() if self._plain is None else self._of_plain(self._plain)
+
+    def _of_table(self) -> dict[str, Any]:
+        model_of = np.full(self.table.height, -1, dtype=np.int64)
+        for k, model in enumerate(self.models):
+            free = model_of < 0
+            if not free.any():
+                break
+            model_of[free & model.applies_to(self.table)] = k
         duration, iterations = self.floats("duration", math.nan), self.floats("iterations", math.nan)
         profiled = np.isnan(duration)
         work = np.where(profiled, iterations, duration) if profiled.any() else duration
         bandwidth = np.array([group.storage_bandwidth for group in self.cluster.nodes], dtype=np.float64)  # None: nan
         restart, read = self.floats("restart", math.nan), self.floats("checkpoint", math.nan) / bandwidth.min()
+        gpus = self.table["gpus"].to_numpy()
+        pattern, patterns = suited_groups(self._needs, self.cluster, self.models)
         count = max(len(patterns), 1)
         kinds, job_class = _distinct(gpus * count + pattern)
         return {
@@ -74,21 +84,25 @@ class JobColumns:
             "class_eligible": np.ascontiguousarray(patterns[kinds % count][:, self.cluster.node_group]),
         }
 
-    def _of_table(self) -> tuple[Ints, Ints, Bools, Ints]:
-        """Gang sizes; pattern of every job and node groups of every pattern (`suited_groups`); model of every job."""
-        model_of = np.full(self.table.height, -1, dtype=np.int64)
-        for k, model in enumerate(self.models):
-            free = model_of < 0
-            if not free.any():
-                break
-            model_of[free & model.applies_to(self.table)] = k
-        return self.table["gpus"].to_numpy(), *suited_groups(self._needs, self.cluster, self.models), model_of
-
-    def _of_plain(self, plain: PlainJobs) -> tuple[Ints, Ints, Bools, Ints]:
-        """Return the same of jobs with durations, which may use every node."""
-        n, every = plain.gpus.size, np.ones((1, len(self.cluster.nodes)), dtype=bool)
-        model = [model.name for model in self.models].index("duration")
-        return plain.gpus, np.zeros(n, dtype=np.int64), every, np.full(n, model, dtype=np.int64)
+    def _of_plain(self, plain: PlainJobs) -> dict[str, Any]:
+        # Jobs with durations, which may use every node.
+        n, numbers, kinds = plain.gpus.size, plain.numbers, _distinct(plain.gpus)
+        return {
+            "arrival": numbers["arrival"],
+            "gpus": plain.gpus,
+            "duration": numbers["duration"],
+            "iterations": np.full(n, math.nan),
+            "profiled": np.zeros(n, dtype=bool),
+            "work": numbers["duration"],
+            "weight": numbers["weight"],
+            "due": plain.floats("due", math.inf),
+            "gpu_memory": np.zeros(n),
+            "restart": np.full(n, math.nan),
+            "job_class": kinds[1],
+            "class_gpus": kinds[0],
+            "_model_of": np.full(n, [model.name for model in self.models].index("duration"), dtype=np.int64),
+            "class_eligible": np.ones((kinds[0].size, self.cluster.node_count), dtype=bool),
+        }
 
     @cached_property
     def table(self) -> pl.DataFrame:

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 import threading
 from collections.abc import Iterator
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -36,17 +36,31 @@ def served(folder: Path) -> Iterator[str]:
         server.shutdown()
 
 
-@contextlib.contextmanager
-def chromium() -> Iterator[Any]:
-    """The browser of this machine; the test is skipped, and says so, where there is none."""
+STARTED = contextlib.ExitStack()  # the browser that all tests share, once one of them has started it
+
+
+@cache
+def started() -> Any:
+    """The browser of this machine, which takes seconds to start; it runs until `STARTED` is closed."""
     program = next(filter(None, map(shutil.which, PROGRAMS)), None)
     if program is None:
         pytest.skip(f"no browser: none of {', '.join(PROGRAMS)} is installed")
     playwright = pytest.importorskip("playwright.sync_api", reason="the extra optsched[docs] is not installed")
-    with playwright.sync_playwright() as tools:
-        browser = tools.chromium.launch(executable_path=program, args=OPTIONS)
+    tools = STARTED.enter_context(playwright.sync_playwright())
+    browser = tools.chromium.launch(executable_path=program, args=OPTIONS)
+    STARTED.callback(browser.close)
+    return browser
+
+
+@contextlib.contextmanager
+def chromium() -> Iterator[Any]:
+    """The browser, without the pages of other tests; the test is skipped, and says so, where there is none."""
+    browser = started()
+    try:
         yield browser
-        browser.close()
+    finally:
+        for context in browser.contexts:
+            context.close()
 
 
 def search_results(page: Any, address: str, words: str) -> list[str]:
