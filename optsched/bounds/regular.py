@@ -6,6 +6,7 @@ these numbers and do not call an `Objective`, so that every objective whose term
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -65,26 +66,28 @@ class ExactCost:
         return self.base + self.slope * max(completion - self.kink, Fraction(0))
 
 
-def exact_cost(objective: Objective, instance: Instance, j: int) -> ExactCost:
+@lru_cache(maxsize=4096)  # few different jobs: a search asks for the same ones in thousands of small instances
+def exact_cost(objective: Objective, release: float, weight: float, due: float) -> ExactCost:
     """Return the cost of a job, which is read off the objective's own term at a few points.
 
     Parameters
     ----------
     objective
         The objective.
-    instance
-        Jobs and a cluster.
-    j
-        Index of the job.
+    release
+        Release date in seconds.
+    weight
+        Weight.
+    due
+        Date of the term in seconds (`Objective.dates`); infinite if there is none.
 
     Raises
     ------
     InputError
         The term does not have the shape of `RegularCost`: no bound or search of this form applies to it.
     """
-    r, w = Fraction(float(instance.arrival[j])), Fraction(float(instance.weight[j]))
-    due = float(objective.dates(instance)[j])
-    d = Fraction(due) if np.isfinite(due) else due
+    r, w = Fraction(release), Fraction(weight)
+    d = Fraction(due) if math.isfinite(due) else due
 
     def term(completion: Fraction) -> Fraction:
         return Fraction(objective.term(completion, r, w, d))
@@ -101,6 +104,11 @@ def exact_cost(objective: Objective, instance: Instance, j: int) -> ExactCost:
     return cost
 
 
+def _costs(objective: Objective, instance: Instance) -> tuple[ExactCost, ...]:
+    columns = (instance.arrival, instance.weight, objective.dates(instance))
+    return tuple(exact_cost(objective, *row) for row in zip(*(column.tolist() for column in columns), strict=True))
+
+
 @lru_cache(maxsize=2)  # a solve asks more than once, and fractions of 20,000 jobs take seconds
 def exact_costs(objective: Objective, instance: Instance) -> tuple[ExactCost, ...]:
     """Return the costs of all jobs in fractions.
@@ -112,7 +120,10 @@ def exact_costs(objective: Objective, instance: Instance) -> tuple[ExactCost, ..
     instance
         Jobs and a cluster.
     """
-    return tuple(exact_cost(objective, instance, j) for j in range(instance.n))
+    return _costs(objective, instance)
+
+
+FEW = 64  # jobs whose digest takes longer than their costs
 
 
 def regular_cost(objective: Objective, instance: Instance) -> RegularCost:
@@ -125,7 +136,7 @@ def regular_cost(objective: Objective, instance: Instance) -> RegularCost:
     instance
         Jobs and a cluster.
     """
-    costs = exact_costs(objective, instance)
+    costs = (_costs if instance.n <= FEW else exact_costs)(objective, instance)
     return RegularCost(
         slope=np.array([float(c.slope) for c in costs]),
         kink=np.array([float(c.kink) for c in costs]),

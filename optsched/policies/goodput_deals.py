@@ -28,9 +28,7 @@ def _is_small(numbers: Ints, values: Floats, first: Ints, best: Floats, chosen: 
     return numbers.size * best.shape[1] < SMALL
 
 
-@njit(
-    signature=types.void(_I[::1], _F[::1], _I[::1], _F[:, ::1], _I[:, ::1], _I[::1]), interpreted=_is_small, **KERNEL
-)
+@njit(signature=types.void(_I[::1], _F[::1], _I[::1], _F[:, ::1], _I[:, ::1], _I[::1]), interpreted=_is_small, **KERNEL)
 def best_numbers(numbers: Ints, values: Floats, first: Ints, best: Floats, chosen: Ints, counts: Ints) -> None:
     """Choose the number of GPUs of every job, as `optsched.policies.goodput_allocation.best_counts` does.
 
