@@ -81,9 +81,10 @@ SOME, LITTLE, ENOUGH = 25, 0.03, 0.1
 Progress = Callable[[int, int, int], None] | None  # (value, bound, stages)
 CHUNK = 3e7  # arcs looked at in a call of the plain ascent, between two checks of the time: a tenth of a second
 SEARCH, PORTION = 30_000_000, 20_000_000  # positions looked at in a local search, and in one call of it
-# length of the first step of an ascent, as a part of the gap, and after a job was counted
+# length of the first step of an ascent, as a part of the gap, by pairs and on a graph
 FIRST, LATER = 0.3, 0.06
-SHORTER = 0.985  # factor from step to step
+SHORTER = 0.985  # factor from step to step; MANY jobs and more need proportionally more steps
+MANY = 150
 EVERY = 10  # steps between two reductions
 TOGETHER, DOUBLED = 5, 0.05  # jobs that are counted together, and the part of the graph that they may double
 EDGES = 20_000_000  # largest number of edges of a graph: some 700 MB
@@ -201,6 +202,7 @@ class _Proof:
     ) -> None:
         self.machine, self.upper, self.deadline, self.limit, self.progress = machine, upper, deadline, limit, progress
         self.order, n = order, machine.length.size
+        self.slowly = max(n / MANY, 1.0)
         self.jobs = Jobs.of(machine.cost, machine.length, machine.release)
         rise = machine.cost[:, -1] - machine.cost[:, -2]
         # exact for a weight that counts from a due date on; for other costs the search is a heuristic all the same
@@ -233,7 +235,7 @@ class _Proof:
 
     def relaxed(self) -> Floats:
         """Return multipliers of the plain relaxation, f64[n], by an ascent that has most of the time."""
-        self.search(SEARCH * self.order.size // 100)
+        self.search(SEARCH * self.order.size**2 // 10_000)
         return self._simple_ascent(Ascent.at(self._saved()), False)
 
     def apart(self, u: Floats) -> Floats:
@@ -401,8 +403,9 @@ class _Proof:
         """
         trial, mean, square = u.copy(), np.zeros(u.size), np.full(u.size, SQUARE)
         bound, due, missed, before = -NOTHING, 0, np.zeros(u.size), -NOTHING
-        graph, scale = isinstance(paths, SequenceGraph), self.machine.length.astype(np.float64)
-        for k in range(rounds):
+        graph, scale, slowly = isinstance(paths, SequenceGraph), self.machine.length.astype(np.float64), self.slowly
+        some = int(SOME * slowly)
+        for k in range(int(rounds * slowly)):
             total = float(trial.sum())
             value = paths.cheapest(trial) + total
             if value > self.upper - 1:
@@ -420,7 +423,7 @@ class _Proof:
                     self._follow(paths.starts)
                     paths.reduce(u, self.upper - 1 - total)
                     due = k + EVERY
-            if k % SOME == SOME - 1 and (graph or k >= rounds // 4):
+            if k % some == some - 1 and (graph or k >= rounds // 4):
                 if bound - before < (ENOUGH if graph else LITTLE) * (self.upper - bound):
                     break
                 before = bound
@@ -428,7 +431,7 @@ class _Proof:
             if theta < STILL:
                 break
             step(trial, mean, square, paths.visits, scale, theta * (self.upper - bound), float(self.upper))
-            theta *= SHORTER
+            theta *= SHORTER ** (1 / slowly)
         self.missed = missed / (k + 1)
         total = float(u.sum())
         paths.cheapest(u)
