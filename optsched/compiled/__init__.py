@@ -11,6 +11,7 @@ from optsched.compiled.function import (
     Function as Function,
     Stopwatch as Stopwatch,
     entry as entry,
+    foresee as foresee,
     njit as njit,
     quick_call as quick_call,
     record as record,

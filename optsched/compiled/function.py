@@ -41,6 +41,7 @@ from optsched.compiled.kept_code import alone, clear, folder_of, forget, is_kept
 # long as some 40,000 units; before its machine code is loaded, the first time in a process, for which numba imports much;
 # and afterwards.
 PRICE = 10_000
+CERTAIN = 40_000  # units of work that are certain to come, for which a function is compiled at its first call
 FIRST_LOAD, LOAD = 3_000, 300
 ELEMENTS = 64  # of array arguments that are a unit of work
 LARGE = 50_000  # elements of array arguments beyond which interpreting is never cheaper
@@ -550,6 +551,20 @@ def slice_of(function: Any, events: int) -> int:
         Usual number of events.
     """
     return events if runs_compiled(function) else min(events, INTERPRETED_SLICE)
+
+
+def foresee(function: Any, events: int) -> None:
+    """Let a loop run compiled from its first event if the events to come take longer interpreted than compiling does.
+
+    Parameters
+    ----------
+    function
+        The loop.
+    events
+        Least number of events to come.
+    """
+    if isinstance(function, Function) and events >= CERTAIN * function.patience:
+        function._paid = max(function._paid, PRICE * function.patience)
 
 
 def worked(function: Any, events: int) -> None:

@@ -224,6 +224,7 @@ class Instance(ModelledJobs):
             changed = self._with_columns(earlier)
         arrays = {**self._arrays, **moments}
         shifted._set(arrays, 0.0, **{**self.__getstate__(), **changed, "file": None, "zero": self.epoch})
+        self._name_alike(shifted)
         if self.optimum:
             moved = get_objective(str(self.optimum["objective"])).clock_part(self)
             shifted.__dict__["optimum"] = {**self.optimum, "value": Fraction(self.optimum["value"]) - moved}
@@ -348,11 +349,17 @@ class Instance(ModelledJobs):
         made = object.__new__(Instance)
         parts = {**self.__getstate__(), **changed, "optimum": None, "file": None}
         made._set({**self._arrays, **arrays}, self.epoch if due is None else None, **parts, zero=self.zero)
+        self._name_alike(made)
         return made
 
     def _with_columns(self, columns: Sequence[pl.Expr | pl.Series]) -> dict[str, pl.DataFrame]:
         table = self.table.with_columns(columns)
         return {"table": table, "_needs": table if self._needs is self.table else self._needs.with_columns(columns)}
+
+    def _name_alike(self, other: Instance) -> None:
+        # A million ids as objects take much memory: those that exist serve copies, too.
+        if "ids" in self.__dict__:
+            other.__dict__["ids"] = self.ids
 
     def with_cluster(self, cluster: Cluster | str) -> Instance:
         """Return the same jobs on another cluster, without a proven optimum.

@@ -14,7 +14,7 @@ import numba
 import numpy as np
 
 from optsched.classes import CLASSES, PREEMPTIVE, class_of_means
-from optsched.compiled import Function, Stopwatch, quick_call, slice_of, worked
+from optsched.compiled import Function, Stopwatch, entry, foresee, quick_call, slice_of, worked
 from optsched.errors import InputError, KnowledgeError, OptschedError, SimulationError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -42,7 +42,7 @@ from optsched.simulation.policy import (
     uses_of,
 )
 from optsched.simulation.predictor import JobFacts, Predictor
-from optsched.simulation.records import LOG_FULL, PAUSED, SIZE, THRASHES, WAITING
+from optsched.simulation.records import ASKED, LOG_FULL, PAUSED, SIZE, THRASHES, WAITING
 from optsched.simulation.reservations import planned_loop
 from optsched.simulation.run import (
     RUNS,
@@ -122,7 +122,7 @@ def run_policy(
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """What is left of the state of a run that has ended.
+    """State of a run that has ended, as far as its result needs it.
 
     Attributes
     ----------
@@ -233,8 +233,10 @@ def play(
         residents = Residents(listed=order.plan is not None and order.loop is None)
         if rates is not None:
             residents = Residents(rates, _legal_rule(order, name).numbers, listed=True)
-        state, context = new_state(instance, order, placement, residents)
-        if rates is None:
+        if isinstance(policy, Policy):
+            require_rounds_of(instance, policy, name)
+        state, context = new_state(instance, order, placement, residents, uses=uses & {Use.NODES})
+        if rates is None and Use.NODES not in uses:
             _leave_out_hopeless(state, context, placement)
         state = _run_order(state, context, order, placement, name, progress)
         waits = np.flatnonzero(state.jobs["status"] == WAITING)
@@ -327,10 +329,12 @@ def _run_order(
         loop = order.loop(context)
     else:
         loop = planned_loop(context) if planned else ordered_loop(context) if order.rule is None else run_rule
+    foresee(loop, int(2 * np.isfinite(state.jobs["arrival"]).sum()))  # an arrival and a completion
+    function, place = loop, placement.place
     while True:
         before = int(state.engine[0].events)
         if planned:
-            status = loop(placement.place, state, context, order.plan, slice_of(loop, SLICE))
+            status = function(place, state, context, order.plan, slice_of(loop, SLICE))
         elif order.rule is None:
             status = quick_call(loop, placement.place, state, context, slice_of(loop, SLICE))
         else:
@@ -342,6 +346,11 @@ def _run_order(
             state = grown(state)
         elif status == THRASHES:
             raise _thrashes(state, name)
+        elif status == ASKED and order.step is not None:
+            order = replace(order, plan=order.step(state, order.plan))
+            function = entry(loop)  # to work out the types of all arguments takes longer than many events
+            if function is not loop and isinstance(place, Function):
+                place = place.dispatcher()
         elif status != PAUSED:
             return state
 

@@ -129,7 +129,7 @@ def new_state(
     if kind.widths:
         width = max(width, size.size)
     at_once = total if kind.copies else min(n, total if residents.alone else 2 * total)
-    capacity = log_reserve(total) + n
+    capacity = log_reserve(total) + (2 * n if order.preemptive else n)  # what nobody writes to takes no memory
     jobs, engine = _jobs(instance, order), _engine_record(instance, order)
     w = engine[0]
     w.listed = residents.listed

@@ -5,8 +5,8 @@ from __future__ import annotations
 import random
 
 import pytest
-from adversary.test_attack_search import MACHINES, on
 
+from adversary.test_attack_search import MACHINES, on
 from optsched.adversary.attack_method import Found
 from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.methods.search import COLD, DRAWN, HOT, STALE, crossed, island, moved
