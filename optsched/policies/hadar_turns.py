@@ -146,7 +146,8 @@ def new_turns(pools: GpuPools, arrived: ArrivedJobs, reservations: Reservations,
         alike=np.bincount(pools.pool) == 1, largest=pools.largest, sold=reservations.sold, room=pools.capacity,
         scale=room.copy(), active=np.zeros(n, dtype=np.int64), left=np.zeros(n), resource=np.arange(count), machines=room,
         terms=np.zeros(5), range=np.zeros(3), rates=np.zeros((3, 2 * count)), take=room.copy(),
-        **notes, **_scratch(reservations.sold),
+        payoff=notes["payoff"], utility=notes["utility"], end=notes["end"], first=notes["first"], alone=notes["alone"],
+        shared=notes["shared"], **_scratch(reservations.sold),
     )  # fmt: skip
     return turns
 

@@ -32,7 +32,7 @@ class Unusual(ValueError):
     """The jobs cannot be read by columns."""
 
 
-class JobLists:
+class JobListReader:
     """The reader of lists of jobs.
 
     Parameters
