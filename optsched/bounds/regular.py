@@ -66,29 +66,27 @@ class ExactCost:
         return self.base + self.slope * max(completion - self.kink, Fraction(0))
 
 
-def exact_cost(objective: Objective, instance: Instance, j: int) -> ExactCost:
+@lru_cache(maxsize=4096)  # few different jobs: a search asks for the same ones in thousands of small instances
+def exact_cost(objective: Objective, release: float, weight: float, due: float) -> ExactCost:
     """Return the cost of a job, which is read off the objective's own term at a few points.
 
     Parameters
     ----------
     objective
         The objective.
-    instance
-        Jobs and a cluster.
-    j
-        Index of the job.
+    release
+        Release date in seconds.
+    weight
+        Weight.
+    due
+        Date of the term in seconds (`Objective.dates`); infinite if there is none.
 
     Raises
     ------
     InputError
         The term does not have the shape of `RegularCost`: no bound or search of this form applies to it.
     """
-    r, w, d = (float(x[j]) for x in (instance.arrival, instance.weight, objective.dates(instance)))
-    return _cost(objective, r, w, d)
-
-
-def _cost(objective: Objective, arrival: float, weight: float, due: float) -> ExactCost:
-    r, w, d = map(exact_number, (arrival, weight, due))
+    r, w, d = map(exact_number, (release, weight, due))
 
     def term(completion: Exact) -> Exact:
         return objective.exact_term(completion, r, w, d)
@@ -105,6 +103,11 @@ def _cost(objective: Objective, arrival: float, weight: float, due: float) -> Ex
     return ExactCost(Fraction(slope), Fraction(kink), Fraction(base))
 
 
+def _costs(objective: Objective, instance: Instance) -> tuple[ExactCost, ...]:
+    columns = (instance.arrival, instance.weight, objective.dates(instance))
+    return tuple(exact_cost(objective, *row) for row in zip(*(column.tolist() for column in columns), strict=True))
+
+
 @lru_cache(maxsize=2)  # a solve asks more than once, and fractions of 20,000 jobs take seconds
 def exact_costs(objective: Objective, instance: Instance) -> tuple[ExactCost, ...]:
     """Return the costs of all jobs in fractions.
@@ -116,8 +119,10 @@ def exact_costs(objective: Objective, instance: Instance) -> tuple[ExactCost, ..
     instance
         Jobs and a cluster.
     """
-    numbers = (instance.arrival, instance.weight, objective.dates(instance))
-    return tuple(_cost(objective, *row) for row in zip(*(x.tolist() for x in numbers), strict=True))
+    return _costs(objective, instance)
+
+
+FEW = 64  # jobs whose digest takes longer than their costs
 
 
 def regular_cost(objective: Objective, instance: Instance) -> RegularCost:
@@ -130,7 +135,7 @@ def regular_cost(objective: Objective, instance: Instance) -> RegularCost:
     instance
         Jobs and a cluster.
     """
-    costs = exact_costs(objective, instance)
+    costs = (_costs if instance.n <= FEW else exact_costs)(objective, instance)
     return RegularCost(
         slope=np.array([float(c.slope) for c in costs]),
         kink=np.array([float(c.kink) for c in costs]),

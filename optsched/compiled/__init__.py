@@ -13,6 +13,7 @@ from optsched.compiled.function import (
     entry as entry,
     foresee as foresee,
     njit as njit,
+    quick_call as quick_call,
     record as record,
     runs_compiled as runs_compiled,
     seconds_waited as seconds_waited,
