@@ -16,7 +16,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
-from optsched.problem.objectives import Objective
+from optsched.problem.objectives import Exact, Objective, exact_number
 
 __all__ = ["ExactCost", "RegularCost", "exact_cost", "exact_costs", "regular_cost"]
 
@@ -86,22 +86,21 @@ def exact_cost(objective: Objective, release: float, weight: float, due: float) 
     InputError
         The term does not have the shape of `RegularCost`: no bound or search of this form applies to it.
     """
-    r, w = Fraction(release), Fraction(weight)
-    d = Fraction(due) if math.isfinite(due) else due
+    r, w, d = map(exact_number, (release, weight, due))
 
-    def term(completion: Fraction) -> Fraction:
-        return Fraction(objective.term(completion, r, w, d))
+    def term(completion: Exact) -> Exact:
+        return objective.exact_term(completion, r, w, d)
 
-    late = max(r, d if isinstance(d, Fraction) else Fraction(0), Fraction(0)) + 1
-    base, slope = term(Fraction(0)), term(late + 1) - term(late)
-    kink = late - (term(late) - base) / slope if slope else Fraction(0)
-    cost = ExactCost(slope, kink, base)
-    probes = (late / 3, late - 1, 7 * late + 3)
-    if slope < 0 or kink < 0 or any(term(point) != cost.at(point) for point in probes):
+    late = max(r, d if math.isfinite(d) else 0, 0) + 1
+    base, least = term(0), term(late)
+    slope = term(late + 1) - least
+    kink = late - (least - base if slope == 1 else Fraction(least - base) / slope) if slope else 0
+    probes = (late // 3, late - 1, 7 * late + 3)
+    if slope < 0 or kink < 0 or any(term(point) != base + slope * max(point - kink, 0) for point in probes):
         raise InputError(
             "not a cost of the form base + slope max(C - kink, 0), slope >= 0", field="objective", value=objective.name
         )
-    return cost
+    return ExactCost(Fraction(slope), Fraction(kink), Fraction(base))
 
 
 def _costs(objective: Objective, instance: Instance) -> tuple[ExactCost, ...]:

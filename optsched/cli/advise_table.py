@@ -12,14 +12,13 @@ from optsched.cli.wording import duration, instance_line
 from optsched.errors import printable
 from optsched.evaluation.advice.advice import Advice
 from optsched.evaluation.advice.savings import FEWEST, Saving
-from optsched.evaluation.advice.sentences import at_most
+from optsched.evaluation.advice.sentences import at_most, knowledge_note
 from optsched.evaluation.advice.what_if import WhatIf
 from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.report import queued_hours
 from optsched.io.traces.log_reading import in_its_unit, reading_notes, unit_of
 from optsched.report.classes import report_marks
 from optsched.rounding import counted, number, ratio
-from optsched.simulation.knowledge import Knowledge
 from optsched.simulation.run import Run
 
 AVOIDED, DRAWN, WORSE = "avoided", "95 % of draws", "worse off"
@@ -175,7 +174,10 @@ def _notes(advice: Advice) -> list[str]:
     else:
         what = f"{advice.draws:,} draws of {advice.weeks} weeks of the log with replacement (seed {advice.seed})"
         notes.append(f"{DRAWN}: the saving in {what}; nothing is simulated again")
-    notes += knowledge_notes(advice)
+    notes.append(knowledge_note(advice.rows))
+    perfect = [printable(row.policy) for row in advice.rows if row.perfectly_predicted]
+    if perfect:
+        notes.append(f"perfect predictions, which count as clairvoyant: {', '.join(perfect)}")
     notes.append(
         f"stops: jobs stopped and resumed; a restart costs {number(advice.restart)} s where nothing else is stated"
     )
@@ -210,22 +212,6 @@ def _notes(advice: Advice) -> list[str]:
     if advice.left_out:
         notes.append(f"without {counted(len(advice.left_out), 'job')} that never ran")
     notes += _logged_notes(advice)
-    return notes
-
-
-def knowledge_notes(advice: Advice) -> list[str]:
-    """Return a note on the levels of knowledge in the table, and one on predictions that are the processing times.
-
-    Parameters
-    ----------
-    advice
-        The advice.
-    """
-    used = {row.knowledge for row in advice.rows}
-    notes = [f"knowledge: {', '.join(f'{level} ({level.meaning})' for level in Knowledge if level in used)}"]
-    perfect = [printable(row.policy) for row in advice.rows if row.perfectly_predicted]
-    if perfect:
-        notes.append(f"perfect predictions, which count as clairvoyant: {', '.join(perfect)}")
     return notes
 
 

@@ -33,7 +33,7 @@ from optsched.simulation.policy_loop import UNITS, move_all, weigh
 from optsched.simulation.records import ASKED, DONE, FINISHED_RUN, RUNNING
 from optsched.simulation.state import RunContext, State
 
-BETWEEN, SHARING, SERVING = range(3)  # phases of an instant
+BETWEEN, DIVIDING, SERVING = range(3)  # phases of an instant
 WEIGH, SHARES, ORDERS, WAKES = range(4)  # steps that are left to Python
 WAKES_AT_FIRST = 64
 
@@ -214,7 +214,7 @@ def _serve(s: State, context: RunContext, t: GavelTurns) -> None:
 
 @njit(**INNER)
 def _next_instant(s: State, context: RunContext, t: GavelTurns, time: float, pause: float) -> None:
-    # Apply the events of an instant; a round may begin if the phase is SHARING.
+    # Apply the events of an instant; a round may begin if the phase is DIVIDING.
     e, w, b, last, wake = s.engine[0], t.facts[0], t.books, end_of_instant(time), s.engine[0].tick
     e.tick = _drop_wakes(t, last)
     if pause <= last:
@@ -243,7 +243,7 @@ def _next_instant(s: State, context: RunContext, t: GavelTurns, time: float, pau
         close(b, e.now - w.began)
         w.began = e.now
         _find_active(s, t)
-        w.phase = SHARING
+        w.phase = DIVIDING
     else:
         _end(s, t)
 
@@ -287,7 +287,7 @@ def _run_turns(place: Any, s: State, context: RunContext, t: GavelTurns, events:
             if time == np.inf or e.finished == s.jobs.size:
                 return FINISHED_RUN
             _next_instant(s, context, t, time, first)
-        if w.phase == SHARING:
+        if w.phase == DIVIDING:
             w.phase = SERVING
             if w.listed > 0 and _needs_shares(s, t):
                 w.asks = SHARES

@@ -272,7 +272,7 @@ def read_parts(path: str | os.PathLike[str]) -> dict[str, Any]:
 
 def _by_columns(content: bytes, path: str | os.PathLike[str]) -> tuple[Any, pl.DataFrame] | None:
     """Return a document without jobs and their table; None if there is a problem, which `_whole` names."""
-    split = _job_lists().split(content)
+    split = _job_reader().split(content)
     with suppress(InputError):
         return None if split is None else (_validated(split[0], path), split[1])
     return None
@@ -287,7 +287,7 @@ def _whole(content: bytes, path: str | os.PathLike[str]) -> tuple[Any, pl.DataFr
 
 
 @cache
-def _job_lists() -> JobListReader:
+def _job_reader() -> JobListReader:
     return JobListReader(JobDocument)
 
 

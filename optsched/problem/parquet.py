@@ -14,6 +14,7 @@ import polars as pl
 from optsched.errors import InputError
 from optsched.problem.atomic_files import atomic_path, read_bytes
 from optsched.problem.documents import parse_json
+from optsched.problem.memory import require_room
 
 FEW_ROWS, ROWS_A_BYTE = 100_000, 16  # times and ids of rows differ: no honest file holds more in a byte
 
@@ -111,6 +112,7 @@ def read_parquet(
         most = max(FEW_ROWS, ROWS_A_BYTE * len(content))
         if rows > most:
             raise InputError(f"claims {rows} rows in {len(content)} bytes", file=path, legal=f"at most {most} rows")
+        require_room(len(content), path, rows)
         return metadata, pl.read_parquet(io.BytesIO(content))
     except (pl.exceptions.PolarsError, pl.exceptions.PanicException):
         raise _damaged(path, legal) from None

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from optsched.evaluation.advice.advice import Advice
 from optsched.evaluation.advice.advice_row import AdviceRow
-from optsched.evaluation.advice.sentences import at_most, spelled
+from optsched.evaluation.advice.sentences import at_most, knowledge_note, spelled
 from optsched.evaluation.report import queued_hours
 from optsched.io.traces.log_reading import in_its_unit, unit_of
 from optsched.plot.time_axis import in_unit
@@ -53,7 +53,9 @@ def advice_page(advice: Advice, tables: Mapping[str, PageTable], notes: Sequence
     shown = [row for row in (advice.base, advice.best, advice.best_with_stops) if row is not None]
     schedules = {row.policy: row.line.run.schedule for row in shown}
     sentence = advice.sentence[0].upper() + advice.sentence[1:] + "."
-    above = {text.rstrip(".") for text in (sentence, *advice.details)}
+    above = {text.rstrip(".") for text in (sentence, *advice.details)} | {
+        knowledge_note(advice.rows)
+    }  # the assumptions have the last
     below = [note for note in without_reading(notes, advice.instance) if note.rstrip(".") not in above]
     return page(
         f"{advice.instance.name or 'Jobs'}: which policy?",

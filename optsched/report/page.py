@@ -42,7 +42,7 @@ GLOSSARY = {  # words that are explained at the foot of a page on which they occ
     "p95": "95 % of the values are at most this; p50, p90 and p99 likewise",
 }
 # a line may break behind these signs within a name, but not within a number or before it
-BREAK = re.compile(r"(?<=[\w)\]])(?!(?<=\d).\d)([:,+/-](?=\w)|=(?=[^\W\d]))")
+BREAK = re.compile(r"(?<=[\w)\]])(?!(?<=\d).\d)([:,+/-](?=\w)|=(?=[^\W\d]{6}))")
 
 
 @dataclass(frozen=True)
