@@ -34,7 +34,14 @@ from optsched.policies.hadar_deal import (
     deal,
     survey,
 )
-from optsched.policies.hadar_reservations import LONGEST, Offers, Reservations, best_finish, round_devices
+from optsched.policies.hadar_reservations import (
+    LONGEST,
+    ROUNDS as ROUNDS_A_UNIT,
+    Offers,
+    Reservations,
+    best_finish,
+    round_devices,
+)
 from optsched.policies.round_clock import next_round
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.simulation.kernel import apply_events, may_go_on, next_time, work_left
@@ -49,7 +56,6 @@ FLOOR = 1e-3  # Lo, if not given: this part of what the first job pays for a GPU
 
 BETWEEN, ARRIVALS, ROUND = range(3)  # phases of an instant
 NOTHING, TERMS, RAISE, ROUNDS, SEGMENTS, HELD, WEIGH = range(7)  # steps that are left to Python
-ROUNDS_A_UNIT = 16  # of `best_finish`
 
 # The parameters of a run, then the state of the clock, of the auction and of the loop.
 TURNS = record(
