@@ -71,7 +71,7 @@ def search_loads(jobs: ParallelJobs, potentials: Potentials, limit: int, width: 
     )
     rows, bound, mark = np.zeros((1, m), dtype=np.int32), np.array([first]), np.array([m * key[0]])
     steps, complete, made = list[Any](), True, 0
-    stage = PricedStage(
+    stage = SearchStage(
         jobs.length, jobs.weight * scale, potentials.price, potentials.open_start, potentials.after, key
     )
     for j in range(n):
@@ -95,7 +95,7 @@ def search_loads(jobs: ParallelJobs, potentials: Potentials, limit: int, width: 
     return LoadSearch(_starts(jobs, steps), (int(bound[0]) + potentials.paid) // scale, complete, made)
 
 
-class PricedStage(NamedTuple):
+class SearchStage(NamedTuple):
     """Arrays of `Potentials` that every stage reads, weights in steps, and a random ``key`` i64[H + 1] of every load."""
 
     length: Ints
@@ -198,7 +198,7 @@ def _enter(mark: Ints, table: Any) -> None:
 
 @njit(interpreted=False)
 def _expand(
-    stage: PricedStage, j: int, rows: Ints, bound: Ints, mark: Ints, most: int, new: NewStates, count: int, begin: int
+    stage: SearchStage, j: int, rows: Ints, bound: Ints, mark: Ints, most: int, new: NewStates, count: int, begin: int
 ) -> tuple[int, int]:
     """Put job j at every place of the states from ``begin`` on, while there is room for children of bounds <= ``most``.
 
