@@ -66,9 +66,8 @@ def search_loads(jobs: ParallelJobs, potentials: Potentials, limit: int, width: 
     if first > most:
         return LoadSearch(None, 0, True, 0)
     room, key = SPARE * width + m, np.random.default_rng(1).integers(1 << 40, size=jobs.horizon + 1)
-    new = NewStates(
-        *(np.zeros(room, dtype=np.int64) for _ in range(3)), np.zeros(2 << room.bit_length(), dtype=np.int32)
-    )
+    columns = [np.zeros(room, dtype=np.int64) for _ in range(3)]
+    new = NewStates(columns[0], columns[1], columns[2], np.zeros(2 << room.bit_length(), dtype=np.int32))
     rows, bound, mark = np.zeros((1, m), dtype=np.int32), np.array([first]), np.array([m * key[0]])
     steps, complete, made = list[Any](), True, 0
     stage = SearchStage(

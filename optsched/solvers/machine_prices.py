@@ -120,8 +120,8 @@ def solve_flow(jobs: ParallelJobs, open_start: Bools, near: Floats, most: float,
     except OptschedError:  # it does not converge
         return None
     used = np.clip(outcome.x[: job.size], 0.0, 1.0)
-    mean = np.bincount(job, used * start, n)
-    spread = np.bincount(job, used * (start - mean[job]) ** 2, n)
+    mean: Floats = np.bincount(job, used * start, n).astype(np.float64)
+    spread: Floats = np.bincount(job, used * (start - mean[job]) ** 2, n).astype(np.float64)
     fall = np.maximum(duals[n:-1] - duals[n + 1 :], 0.0) / np.diff(point)
     slot = np.zeros(jobs.horizon)
     slot[point[0] : point[-1]] = np.repeat(fall, np.diff(point))

@@ -25,7 +25,7 @@ from optsched.solvers.identical_machines import least_weighted_completion
 from optsched.solvers.machine_loads import search_loads
 from optsched.solvers.machine_prices import fluid_prices, solve_flow, start_prices
 from optsched.solvers.method import METHODS
-from optsched.solvers.methods import mode_branching
+from optsched.solvers.methods import machine_schedules, mode_branching
 from optsched.solvers.methods.machine_schedules import MachineBranching
 from optsched.solvers.smith_order import FAR, ParallelJobs, Potentials
 from optsched.solvers.solve import solve
@@ -152,6 +152,21 @@ def test_the_optimum_is_that_of_dynamic_programming(jobs: ParallelJobs) -> None:
     search = MachineBranching(jobs, NEVER, lambda: None)
     search.run()
     assert search.lower == search.upper == jobs.cost(search.start) == least(jobs)
+
+
+def test_branching_without_a_solver_and_with_few_states(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(machine_schedules, "WIDTHS", (1, 2))
+    monkeypatch.setattr(machine_schedules, "solve_flow", lambda *_: None)  # it does not converge: fluid prices stay
+    rng, nodes = np.random.default_rng(1), 0
+    for _ in range(10):
+        length, weight = rng.integers(5, 30, 9), rng.integers(1, 20, 9)
+        order = np.argsort(length / weight, kind="stable")
+        jobs = ParallelJobs(length[order], weight[order], 3)
+        search = MachineBranching(jobs, NEVER, lambda: None)
+        search.run()
+        assert search.lower == search.upper == jobs.cost(search.start) == least(jobs)
+        nodes = max(nodes, search.nodes)
+    assert nodes > 1
 
 
 @given(parallel_jobs(), st.data())

@@ -163,8 +163,6 @@ class MachineBranching:
             for part in self._solve(node, alone=not nodes):
                 packed = np.packbits(part).tobytes()
                 heapq.heappush(nodes, _Node(node.bound, node.depth - 1, next(ticket), packed, node.price))
-            if self.deadline.passed:
-                break
             self._raise(min((each.bound for each in nodes), default=self.upper))
 
     def _raise(self, bound: int) -> None:
