@@ -1,8 +1,8 @@
 """The synthetic setting of Jaillet et al. under general solvers: `python -m kv_cache.other_solvers SECONDS SEED...`.
 
-Each solver gets one thread and the schedule of mc-sf as its start, HiGHS the best of three list schedules. HiGHS and SCIP solve
-the program ``kv-time-indexed``; CP-SAT has a start variable a request and, for its j-th round, an interval of length 1 that
-holds s + j cells. Each one runs in a process of its own: their libraries do not work in the same process.
+Each solver gets one thread and the schedule of mc-sf as its start, HiGHS the best of three list schedules. HiGHS and SCIP
+solve the program ``kv-time-indexed``; CP-SAT has a start variable a request and, for its j-th round, an interval of length 1
+that holds s + j cells. Each one runs in a process of its own: their libraries do not work in the same process.
 """
 
 from __future__ import annotations

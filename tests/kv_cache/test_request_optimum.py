@@ -114,7 +114,7 @@ def test_audits_hold_and_can_fail() -> None:
     assert LEAST_VOLUME.audit(None, waits)
 
 
-@pytest.mark.parametrize("name", ["behind-long", "large-prompts", "alternating"])
+@pytest.mark.parametrize("name", ["behind-long", "large-prompts", "alternating", "arriving-behind"])
 def test_references_of_families_are_reached(name: str) -> None:
     """Their stated values are at least the optimum, and the policy's ratio grows."""
     family = FAMILIES.get(name)

@@ -121,12 +121,17 @@ def _join(s: Any, i: int) -> None:
         for k in range(c[HEAD], c[TAIL]):
             queue[k - c[HEAD]] = queue[k]
         c[TAIL], c[HEAD] = c[TAIL] - c[HEAD], 0
-    k = c[TAIL]
-    while k > c[HEAD] and _before(s, i, queue[k - 1]):
-        queue[k] = queue[k - 1]
-        k -= 1
-    queue[k] = i
-    c[TAIL] += 1
+    first = s.settings[BATCHES] == 0 and c[HEAD] > 0 and c[HEAD] < c[TAIL] and _before(s, i, queue[c[HEAD]])
+    if first:  # as most that are thrown out
+        c[HEAD] -= 1
+        queue[c[HEAD]] = i
+    else:
+        k = c[TAIL]
+        while k > c[HEAD] and _before(s, i, queue[k - 1]):
+            queue[k] = queue[k - 1]
+            k -= 1
+        queue[k] = i
+        c[TAIL] += 1
     c[WAKE] = min(c[WAKE], 0)
     s.retry[i], s.waits[i] = 0, 1
 

@@ -70,7 +70,9 @@ class Layer(NamedTuple):
             Number of words of requests left.
         """
         state, trail = np.zeros(room, np.int32), np.zeros(room, np.int32)
-        return cls(state, np.zeros((room, 2), np.int64), np.zeros(room, np.int64), trail, np.zeros((room, words), np.int64))
+        return cls(
+            state, np.zeros((room, 2), np.int64), np.zeros(room, np.int64), trail, np.zeros((room, words), np.int64)
+        )
 
 
 class Trail:
@@ -102,9 +104,7 @@ class Trail:
             )
 
 
-def search(
-    ascent: PriceAscent, limit: int, width: int, deadline: Deadline, moments: tuple[int, ...] = ()
-) -> FoundEnds:
+def search(ascent: PriceAscent, limit: int, width: int, deadline: Deadline, moments: tuple[int, ...] = ()) -> FoundEnds:
     """Return the best schedule within a limit.
 
     Parameters

@@ -26,8 +26,12 @@ MEASURES = {
     "mean_jct": Measure("mean latency", "s", "mean of completion less arrival, in rounds"),
     "p95_jct": Measure("p95 latency", "s", "95th percentile of completion less arrival, in rounds"),
     "mean_ttft": Measure("mean time to first token", "s", "mean of the first token less arrival, in rounds"),
-    "jct_ratio": Measure("latency / bound", "factor", "mean latency over the certified lower bound on it", at_most=True),
-    "over_best": Measure("latency / best schedule", "factor", "mean latency over that of the best schedule that is known"),
+    "jct_ratio": Measure(
+        "latency / bound", "factor", "mean latency over the certified lower bound on it", at_most=True
+    ),
+    "over_best": Measure(
+        "latency / best schedule", "factor", "mean latency over that of the best schedule that is known"
+    ),
     "thrown_out": Measure("thrown out", "factor", "requests that were thrown out, a request"),
 }
 
