@@ -14,6 +14,7 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.solvers.sequence_pairs import Arcs, PairPaths, next_arcs
 from optsched.solvers.sequence_paths import NOTHING, Jobs, may_follow, nearest
 
 
@@ -30,27 +31,26 @@ class Graph(NamedTuple):
 
 @njit(interpreted=False)
 def _edges_of_pairs(
-    jobs: Jobs, u: Floats, alive: Bools, ends: Bools, best: Floats, rest: Floats,
-    cutoff: float, number: Ints, graph: Graph
-) -> int:  # fmt: skip
-    """Find the edges on paths of value <= cutoff (without sum u) by the rule of pairs.
+    jobs: Jobs, u: Floats, arcs: Arcs, ends: Bools, best: Floats, rest: Floats, cutoff: float, graph: Graph
+) -> int:
+    """Find the edges on paths of value <= cutoff (without sum u) by the rule of pairs; node v is arc v - 1.
 
     If ``head`` is too small the edges are only counted.
     """
-    n, horizon, count = jobs.length.size, alive.shape[1] - 1, 0
-    sink = graph.job.size - 1
+    count, sink, after = 0, graph.job.size - 1, np.empty(jobs.length.size, dtype=np.int64)
     for v in range(sink):
         graph.first[v] = count
         i, a = graph.job[v], graph.start[v]
         e = a + jobs.length[i] if v else 0
-        here = best[e, i] if v else 0.0
-        for j in range(n):
-            s = max(e, jobs.release[j])
-            if s > horizon or not alive[j, s] or (v and (i == j or not may_follow(i, a, j, s, jobs))):
+        here = best[v - 1] if v else 0.0
+        for q in range(next_arcs(arcs, e, after)):
+            k = after[q]
+            j = arcs.job[k]
+            if v and (i == j or not may_follow(i, a, j, arcs.start[k], jobs)):
                 continue
-            if here + jobs.cost[j, s] - u[j] + rest[s + jobs.length[j], j] <= cutoff:
+            if here + arcs.cost[k] - u[j] + rest[k] <= cutoff:
                 if count < graph.head.size:
-                    graph.head[count] = number[j, s]
+                    graph.head[count] = k + 1
                 count += 1
         if v and ends[e] and here <= cutoff:
             if count < graph.head.size:
@@ -303,43 +303,31 @@ def _graph(job: Any, start: Any, first: Ints, head: Any) -> Graph:
     return made
 
 
-def graph_of_pairs(
-    jobs: Jobs, u: Floats, alive: Bools, ends: Bools, best: Floats, rest: Floats, cutoff: float, most: int
-) -> Graph | None:
+def graph_of_pairs(paths: PairPaths, u: Floats, cutoff: float, most: int) -> Graph | None:
     """Return the graph of all paths of value <= cutoff (without sum u) by the rule of pairs, or None if it is too large.
 
     Parameters
     ----------
-    jobs
-        The jobs.
+    paths
+        Paths by the rule of pairs, reduced at the same ``u``.
     u
         Multipliers, f64[n].
-    alive
-        Starts that are left, bool[n, H + 1].
-    ends
-        Times at which paths may end, bool[H + 1].
-    best
-        Cheapest paths of `optsched.solvers.sequence_paths` at the same ``u``.
-    rest
-        Cheapest continuations of `optsched.solvers.sequence_paths` at the same ``u``.
     cutoff
         Largest value of a path, without sum u.
     most
         Largest number of edges.
     """
-    start, job = np.nonzero(alive.T)
-    number = np.full(alive.shape, -1, dtype=np.int32)
-    number[job, start] = np.arange(1, job.size + 1)
-    jobs_at, starts_at = (np.concatenate([[-1], part, [-1]]).astype(np.int32) for part in (job, start))
-    first, head = np.zeros(job.size + 3, dtype=np.int64), np.empty(0, dtype=np.int32)
+    arcs = paths.arcs
+    job, start = (np.concatenate([[-1], part, [-1]]).astype(np.int32) for part in (arcs.job, arcs.start))
+    first, head = np.zeros(job.size + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
     for _count_then_fill in range(2):
-        graph = Graph(jobs_at, starts_at, first, head, first, head)
-        edges = _edges_of_pairs(jobs, u, alive, ends, best, rest, cutoff, number, graph)
+        graph = Graph(job, start, first, head, first, head)
+        edges = _edges_of_pairs(paths.jobs, u, arcs, paths.ends, paths.best, paths.rest, cutoff, graph)
         if edges > most:
             return None
         if head.size < edges:
             head = np.empty(edges, dtype=np.int32)
-    return _graph(jobs_at, starts_at, first, head)
+    return _graph(job, start, first, head)
 
 
 class SequenceGraph:

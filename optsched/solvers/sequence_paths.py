@@ -10,13 +10,13 @@ from typing import NamedTuple
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.deadline import Deadline
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.generation import copy_to
 
 NOTHING = 1e18  # no path
 QUANTUM = 4096.0  # multipliers are multiples of 1 / QUANTUM
-ARCS = 300_000  # arcs of a shortest path between two checks of the time: a tenth of a second
+SQUARE = 0.01  # first mean of squared subgradients
+SHORTER = 0.995  # factor from step to step of an ascent without the rules
 
 
 class Jobs(NamedTuple):
@@ -99,128 +99,6 @@ def nearest(rank: Ints, known: int, count: int, value: Floats) -> int:
     rank[best] = rank[known]
     rank[known] = found
     return int(found)
-
-
-@njit(interpreted=False)
-def forward(jobs: Jobs, u: Floats, alive: Bools, best: Floats, before: Ints, begin: int, end: int) -> None:
-    """Compute best[e, j], the cheapest path whose last arc is j and ends at e, and ``before``, its previous state e' n + i.
-
-    It extends the paths to ``begin`` <= e < ``end``; those to ``begin`` must be known. The best predecessor is the first
-    one in order of cost that j may follow. The loop takes one predecessor after another and tries it for all jobs that
-    have none yet, so that it reads costs that are next to each other.
-
-    Parameters
-    ----------
-    jobs
-        The jobs.
-    u
-        Multipliers, f64[n].
-    alive
-        Arcs that are left, bool[n, H + 1].
-    best
-        Output, f64[H + 1, n].
-    before
-        Output, i64[H + 1, n]; -1 at the beginning of a path.
-    begin
-        First time that is extended.
-    end
-        End of the times, exclusive.
-    """
-    n, horizon = jobs.length.size, alive.shape[1] - 1
-    rank, waiting = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64)
-    if begin == 0:
-        best[:] = NOTHING
-        for j in range(n):
-            s = jobs.release[j]
-            if alive[j, s]:
-                best[s + jobs.length[j], j] = jobs.cost[j, s] - u[j]
-                before[s + jobs.length[j], j] = -1
-    for e in range(max(begin, 1), end):
-        count, known, here = 0, 0, best[e]
-        for i in range(n):
-            if here[i] < NOTHING:
-                rank[count] = i
-                count += 1
-        left = 0
-        for j in range(n):
-            s = max(e, jobs.release[j])
-            if s <= horizon and alive[j, s]:
-                waiting[left] = j
-                left += 1
-        while left and known < count:
-            nearest(rank, known, count, here)
-            i, size, left = rank[known], left, 0
-            known += 1
-            for k in range(size):
-                j = waiting[k]
-                s = max(e, jobs.release[j])
-                if i == j or not may_follow(i, e - jobs.length[i], j, s, jobs):
-                    waiting[left] = j
-                    left += 1
-                    continue
-                value = here[i] + jobs.cost[j, s] - u[j]
-                if value < best[s + jobs.length[j], j]:
-                    best[s + jobs.length[j], j] = value
-                    before[s + jobs.length[j], j] = e * n + i
-
-
-@njit(interpreted=False)
-def backward(jobs: Jobs, u: Floats, alive: Bools, ends: Bools, rest: Floats, begin: int, end: int) -> None:
-    """Compute rest[e, i], the cheapest continuation after i ended at e, for ``begin`` <= e < ``end``.
-
-    Those from ``end`` on must be known.
-
-    Parameters
-    ----------
-    jobs
-        The jobs.
-    u
-        Multipliers, f64[n].
-    alive
-        Arcs that are left, bool[n, H + 1].
-    ends
-        Times at which paths may end, bool[H + 1].
-    rest
-        Output, f64[H + 1, n].
-    begin
-        First time that is computed.
-    end
-        End of the times, exclusive.
-    """
-    n, horizon = jobs.length.size, alive.shape[1] - 1
-    rest[begin:end] = NOTHING
-    rank, waiting, value = np.empty(n, dtype=np.int64), np.empty(n, dtype=np.int64), np.empty(n)
-    for e in range(end - 1, max(begin, 1) - 1, -1):
-        count, known = 0, 0
-        for j in range(n):
-            s = max(e, jobs.release[j])
-            if s <= horizon and alive[j, s]:
-                value[j] = rest[s + jobs.length[j], j] + jobs.cost[j, s] - u[j]
-                if value[j] < NOTHING / 2:
-                    rank[count] = j
-                    count += 1
-        left = 0
-        for i in range(n):
-            a = e - jobs.length[i]
-            if a >= jobs.release[i] and alive[i, a]:
-                if ends[e]:
-                    rest[e, i] = 0.0
-                waiting[left] = i
-                left += 1
-        while left and known < count:
-            nearest(rank, known, count, value)
-            j, size, left = rank[known], left, 0
-            known += 1
-            s = max(e, jobs.release[j])
-            for k in range(size):
-                i = waiting[k]
-                if value[j] >= rest[e, i]:
-                    continue
-                if i != j and may_follow(i, e - jobs.length[i], j, s, jobs):
-                    rest[e, i] = value[j]
-                else:
-                    waiting[left] = i
-                    left += 1
 
 
 @njit(interpreted=False)
@@ -322,34 +200,36 @@ def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
 
 
 @njit(interpreted=False)
-def step(u: Floats, direction: Floats, visits: Floats, scale: Floats, length: float, upper: float) -> None:
-    """Move along the subgradient 1 - visits, deflected by the last direction; stay on the grid of exact numbers.
+def step(u: Floats, mean: Floats, square: Floats, visits: Floats, scale: Floats, length: float, upper: float) -> None:
+    """Move along the mean of the last subgradients 1 - visits, in units of their size; stay on the grid of exact numbers.
 
     Parameters
     ----------
     u
         Multipliers, f64[n]; changed.
-    direction
-        Last direction, f64[n]; changed.
+    mean
+        Mean of the last subgradients, f64[n]; changed.
+    square
+        Mean of their squares, f64[n]; changed. The price of a job that paths seldom miss or repeat moves further.
     visits
         Visits of each job on the cheapest path, f64[n].
     scale
         Scale of each multiplier, f64[n]: prices of longer jobs are larger.
     length
-        Length of the step, times the squared norm of the direction.
+        Rise of the bound along the step if it rose as ``mean`` says.
     upper
         Value of the incumbent; multipliers are no larger.
     """
-    # Where successive subgradients nearly cancel the step is long: measurements show that this leaves plateaus.
-    square = 0.0
+    slope = 0.0
     for k in range(u.size):
-        direction[k] = 1 - visits[k] + 0.7 * direction[k]
-        square += scale[k] * direction[k] * direction[k]
-    if square == 0:
+        missed = 1 - visits[k]
+        mean[k] = 0.8 * mean[k] + 0.2 * missed
+        square[k] = 0.98 * square[k] + 0.02 * missed * missed
+        slope += scale[k] * mean[k] * mean[k] / np.sqrt(square[k])
+    if slope <= 0:
         return
-    length /= square
     for k in range(u.size):
-        moved = np.rint((u[k] + length * scale[k] * direction[k]) * QUANTUM) / QUANTUM
+        moved = np.rint((u[k] + length / slope * scale[k] * mean[k] / np.sqrt(square[k])) * QUANTUM) / QUANTUM
         u[k] = min(max(moved, -upper), upper)
 
 
@@ -419,14 +299,15 @@ def _two_cheapest(
 
 
 class Ascent(NamedTuple):
-    """State of an ascent without the rules: best multipliers ``u``, those to try next, the last direction, f64[n].
+    """State of an ascent without the rules: best multipliers ``u``, those to try next, ``mean`` and ``square`` of `step`.
 
-    ``state`` f64[3]: the factor theta of its steps, the best value, and the number of steps without a better value.
+    All are f64[n]. ``state`` f64[2]: the factor theta of its steps and the best value.
     """
 
     u: Floats
     trial: Floats
-    direction: Floats
+    mean: Floats
+    square: Floats
     state: Floats
 
     @classmethod
@@ -440,7 +321,7 @@ class Ascent(NamedTuple):
         theta
             First factor of the steps.
         """
-        return cls(u.copy(), u.copy(), np.zeros(u.size), np.array([theta, -NOTHING, 0.0]))
+        return cls(u.copy(), u.copy(), np.zeros(u.size), np.full(u.size, SQUARE), np.array([theta, -NOTHING]))
 
 
 @njit(interpreted=False)
@@ -474,20 +355,16 @@ def simple_ascend(
         The current factor theta of the steps. Below 1e-3 the ascent is done; it is 0 if nothing better than
         ``upper`` is left.
     """
-    u, trial, direction, state = ascent
-    theta, bound, stalled = state[0], state[1], state[2]
+    u, trial, mean, square, state = ascent
+    theta, bound = state[0], state[1]
     n, horizon, scale = length.size, alive.shape[1] - 1, length.astype(np.float64)
     best, last, visits = np.empty((2, horizon + 1)), np.empty((2, horizon + 1), dtype=np.int64), np.empty(n)
     for _ in range(iterations):
         _two_cheapest(cost, trial, length, alive, idle, apart, best, last)
         value = best[0, horizon] + trial.sum()
         if value > bound:
-            bound, stalled = value, 0.0
+            bound = value
             copy_to(u, trial)
-        else:
-            stalled += 1
-            if stalled >= 30:
-                theta, stalled = theta * 0.8, 0.0
         visits[:] = 0
         t, j = horizon, last[0, horizon]
         while t > 0:
@@ -499,77 +376,7 @@ def simple_ascend(
             j = last[1 if apart and j >= 0 and last[0, t] == j else 0, t]
         if np.all(visits == 1) or theta < 1e-3 or value > upper - 1:
             return 0.0
-        step(trial, direction, visits, scale, theta * (upper - value), upper)
-    state[0], state[1], state[2] = theta, bound, stalled
+        step(trial, mean, square, visits, scale, theta * (upper - bound), upper)
+        theta *= SHORTER
+    state[0], state[1] = theta, bound
     return float(theta)
-
-
-@njit(interpreted=False)
-def _trace(jobs: Jobs, ends: Bools, best: Floats, before: Ints, visits: Floats, starts: Ints) -> float:
-    """Compute visits and last starts of the jobs on the cheapest path; return its value."""
-    n, value, e, j = jobs.length.size, NOTHING, 0, 0
-    visits[:] = 0
-    starts[:] = -1
-    for end in range(ends.size):
-        if ends[end]:
-            for last in range(n):
-                if best[end, last] < value:
-                    value, e, j = best[end, last], end, last
-    while value < NOTHING:
-        s = e - jobs.length[j]
-        visits[j] += 1
-        starts[j] = max(starts[j], s)
-        if before[e, j] < 0:
-            break
-        e, j = before[e, j] // n, before[e, j] % n
-    return value
-
-
-class PairPaths:
-    """Paths by the rule of pairs over the arcs that are ``alive`` bool[n, H + 1], and the cheapest under multipliers.
-
-    ``ends`` bool[H + 1] are the times at which paths may end; `optsched.deadline.Late` is raised when the ``deadline`` has
-    passed.
-    """
-
-    def __init__(self, jobs: Jobs, alive: Bools, ends: Bools, deadline: Deadline) -> None:
-        self.jobs, self.alive, self.ends, self.deadline = jobs, alive, ends, deadline
-        shape = (ends.size, jobs.length.size)
-        self.best, self.rest, self._before = np.empty(shape), np.empty(shape), np.empty(shape, dtype=np.int64)
-        self.visits, self.starts = np.zeros(shape[1]), np.zeros(shape[1], dtype=np.int64)
-
-    def _slots(self) -> list[tuple[int, int]]:
-        size, some = self.ends.size, max(ARCS // self.visits.size, 1)
-        return [(begin, min(begin + some, size)) for begin in range(0, size, some)]
-
-    def cheapest(self, u: Floats) -> float:
-        """Return the value of the cheapest path without sum u.
-
-        ``visits`` f64[n] and (last) ``starts`` i64[n] are then those on it.
-
-        Parameters
-        ----------
-        u
-            Multipliers, f64[n].
-        """
-        for begin, end in self._slots():
-            self.deadline.check()
-            forward(self.jobs, u, self.alive, self.best, self._before, begin, end)
-        return _trace(self.jobs, self.ends, self.best, self._before, self.visits, self.starts)
-
-    def reduce(self, u: Floats, cutoff: float) -> None:
-        """Remove arcs that are on no path of value <= cutoff; call `cheapest` at the same u before.
-
-        Parameters
-        ----------
-        u
-            Multipliers, f64[n].
-        cutoff
-            Largest value of a path, without sum u.
-        """
-        for begin, end in reversed(self._slots()):
-            self.deadline.check()
-            backward(self.jobs, u, self.alive, self.ends, self.rest, begin, end)
-        fits = (self.best + self.rest <= cutoff).T
-        for j, p in enumerate(self.jobs.length.tolist()):
-            self.alive[j, : self.ends.size - p] &= fits[j, p:]

@@ -57,11 +57,12 @@ import numpy as np
 from optsched.deadline import NEVER, Deadline, Late
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.sequence_graph import SequenceGraph, graph_of_pairs
+from optsched.solvers.sequence_pairs import PairPaths
 from optsched.solvers.sequence_paths import (
     NOTHING,
+    SQUARE,
     Ascent,
     Jobs,
-    PairPaths,
     cheapest_paths,
     clear_cores,
     find_orders,
@@ -73,17 +74,18 @@ from optsched.solvers.sequence_search import Hinges, improve_gapless, improve_se
 EXACT = 2.0**39  # value x slots: a multiplier is at most the value, a path has at most one job a slot
 # largest number of steps of an ascent: without rules, by pairs, on a graph, and by pairs within a node
 PLAIN, RULES, GRAPH, CHILD = 1000, 400, 200, 30
-APART = 0.6  # first factor of steps where no job directly follows itself
+APART = 0.3  # first factor of steps where no job directly follows itself
 STILL = 1e-3  # factor of steps at which an ascent ends
-SOME, LITTLE = 25, 0.03  # on a graph it also ends when SOME steps close no more than the part LITTLE of the gap
+# It also ends when SOME steps close no more than a part of the gap: by pairs, and on a graph, where counting does more.
+SOME, LITTLE, ENOUGH = 25, 0.03, 0.1
 Progress = Callable[[int, int, int], None] | None  # (value, bound, stages)
 CHUNK = 3e7  # arcs looked at in a call of the plain ascent, between two checks of the time: a tenth of a second
 SEARCH, PORTION = 30_000_000, 20_000_000  # positions looked at in a local search, and in one call of it
-# length of the first step of an ascent, as a part of the gap: on a new graph, and after a job was counted
-FIRST, LATER = 1.0, 0.3
-# Factors of steps by pairs: the first one, that of a new start, and the one below which slow steps are started again. The
-# first steps leave the multipliers of the simpler relaxation, from which shorter steps gain less.
-FAR, LONG, SHORT = 2.0, 1.0, 0.3
+# length of the first step of an ascent, as a part of the gap, by pairs and on a graph
+FIRST, LATER = 0.3, 0.06
+SHORTER = 0.985  # factor from step to step; MANY jobs and more need proportionally more steps
+MANY = 150
+EVERY = 10  # steps between two reductions
 TOGETHER, DOUBLED = 5, 0.05  # jobs that are counted together, and the part of the graph that they may double
 EDGES = 20_000_000  # largest number of edges of a graph: some 700 MB
 
@@ -162,6 +164,8 @@ def prove_single_machine(
     progress
         Function called with (value, bound, stages) after every stage.
     """
+    if machine.length.size == 1:
+        return _alone(machine, upper, priced)
     # Shorter jobs, and jobs whose costs grow more, get smaller numbers: such a job can be proved to come first.
     sort = np.lexsort((machine.cost[:, 0] - machine.cost.max(axis=1), machine.length))
     place = np.argsort(sort)
@@ -178,6 +182,16 @@ def prove_single_machine(
             proof.branch()
     starts = None if proof.starts is None else proof.starts[place]
     return SequenceProof(proof.bound, proof.upper, starts, proof.stages)
+
+
+def _alone(machine: SingleMachine, upper: int, priced: Callable[[Floats, float], None] | None) -> SequenceProof:
+    # One job starts at its release. A table of one row is in the order of C and of Fortran: numba has another type for it,
+    # for which all loops would be compiled once more.
+    cost = float(machine.cost[0, machine.release[0]])
+    if priced is not None:
+        priced(np.array([cost]), cost)
+    value = min(int(cost), upper)
+    return SequenceProof(value, value, machine.release.copy() if value < upper else None, 0)
 
 
 @dataclass(frozen=True)
@@ -200,6 +214,7 @@ class _Proof:
     ) -> None:
         self.machine, self.upper, self.deadline, self.limit, self.progress = machine, upper, deadline, limit, progress
         self.order, n = order, machine.length.size
+        self.slowly = max(n / MANY, 1.0)
         self.jobs = Jobs.of(machine.cost, machine.length, machine.release)
         rise = machine.cost[:, -1] - machine.cost[:, -2]
         # exact for a weight that counts from a due date on; for other costs the search is a heuristic all the same
@@ -232,7 +247,7 @@ class _Proof:
 
     def relaxed(self) -> Floats:
         """Return multipliers of the plain relaxation, f64[n], by an ascent that has most of the time."""
-        self.search(SEARCH * self.order.size // 100)
+        self.search(SEARCH * self.order.size**2 // 10_000)
         return self._simple_ascent(Ascent.at(self._saved()), False)
 
     def apart(self, u: Floats) -> Floats:
@@ -247,7 +262,7 @@ class _Proof:
 
     def _simple_ascent(self, ascent: Ascent, apart: bool) -> Floats:
         m, most = self.machine, self.deadline.share(0.7)
-        theta, rounds, some = 1.0, PLAIN, int(max(CHUNK / (ascent.u.size * m.horizon), 1))
+        theta, rounds, some = float(ascent.state[0]), PLAIN, int(max(CHUNK / (ascent.u.size * m.horizon), 1))
         while theta >= STILL and rounds > 0 and not most.passed:
             steps = min(rounds, some)
             theta = simple_ascend(self.jobs.cost, ascent, m.length, self.alive, m.idle, apart, float(self.upper), steps)
@@ -336,17 +351,18 @@ class _Proof:
             return True
         self.search(SEARCH)  # an incumbent far above the optimum removes little, and makes steps too long
         pairs = PairPaths(self.jobs, alive, self.ends, self.deadline)
-        if self.ascend(pairs, u, iterations, FAR if iterations > CHILD else 1.0):
+        if self.ascend(pairs, u, iterations, FIRST):
             return True
         self.search(SEARCH * u.size // (10 if self.machine.idle else 50))
         self.deadline.check()
         cutoff = self.upper - 1 - float(u.sum())
-        graph = graph_of_pairs(self.jobs, u, alive, self.ends, pairs.best, pairs.rest, cutoff, EDGES)
+        graph = graph_of_pairs(pairs, u, cutoff, EDGES)
+        alive &= pairs.alive(self.machine.horizon)
         del pairs
         if graph is None:
             return False
         paths = SequenceGraph(self.jobs, graph)
-        if self.ascend(paths, u, GRAPH, FIRST) or self._sublimated(paths, u, alive):
+        if self.ascend(paths, u, GRAPH, LATER) or self._sublimated(paths, u, alive):
             return True
         alive &= paths.alive(self.machine.horizon)
         return False
@@ -397,10 +413,11 @@ class _Proof:
         It returns True if no path is better than the incumbent, which may have become better here. Else ``missed``
         f64[n] is the mean of (visits - 1)^2 of each job.
         """
-        trial, direction, bound, stalled, due = u.copy(), np.zeros(u.size), -NOTHING, 0, 0
-        missed, scale, before, graph = np.zeros(u.size), np.ones(u.size), -NOTHING, isinstance(paths, SequenceGraph)
-        patience, factor, every = (5, 0.7, 10) if graph else (8, 0.8, 20)
-        for k in range(rounds):
+        trial, mean, square = u.copy(), np.zeros(u.size), np.full(u.size, SQUARE)
+        bound, due, missed, before = -NOTHING, 0, np.zeros(u.size), -NOTHING
+        graph, scale, slowly = isinstance(paths, SequenceGraph), self.machine.length.astype(np.float64), self.slowly
+        some = int(SOME * slowly)
+        for k in range(int(rounds * slowly)):
             total = float(trial.sum())
             value = paths.cheapest(trial) + total
             if value > self.upper - 1:
@@ -409,28 +426,24 @@ class _Proof:
                 self.improve(paths.starts)
                 return True
             missed += (paths.visits - 1) ** 2
-            stalled += 1
             if value > bound:
-                bound, stalled = value, 0
+                before = max(before, value) if k == 0 else before
+                bound = value
                 u[:] = trial
                 self.current = max(self.current, bound)
                 if k >= due:
                     self._follow(paths.starts)
                     paths.reduce(u, self.upper - 1 - total)
-                    due = k + every
-            elif stalled >= patience:
-                theta, stalled = theta * factor, 0
-            if k % SOME == SOME - 1 and (graph or k >= rounds // 4):
-                slow, before = bound - before < LITTLE * (self.upper - bound), bound
-                if slow and (graph or theta > SHORT):
+                    due = k + EVERY
+            if k % some == some - 1 and (graph or k >= rounds // 4):
+                if bound - before < (ENOUGH if graph else LITTLE) * (self.upper - bound):
                     break
-                if slow:  # long steps from the best multipliers gain again where short ones do not
-                    theta, trial, direction = LONG, u.copy(), np.zeros(u.size)
-                    continue
+                before = bound
             self.deadline.check()
             if theta < STILL:
                 break
-            step(trial, direction, paths.visits, scale, theta * (self.upper - value), float(self.upper))
+            step(trial, mean, square, paths.visits, scale, theta * (self.upper - bound), float(self.upper))
+            theta *= SHORTER ** (1 / slowly)
         self.missed = missed / (k + 1)
         total = float(u.sum())
         paths.cheapest(u)

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 from optsched.bounds.lp_dual import price_certificate
 from optsched.problem.arrays import Floats
 from optsched.problem.objectives import get_objective
-from optsched.solvers import sequence_paths, single_machine
+from optsched.solvers import sequence_pairs, single_machine
 from optsched.solvers.lp_bound import SlotJobs
 from optsched.solvers.methods.sequence_branching import machine_of, prices_of_multipliers
 from optsched.solvers.sequence_graph import _triple
@@ -183,7 +183,7 @@ def test_bounds_hold_at_every_limit(machine: SingleMachine, limit: int) -> None:
 def test_bounds_hold_whenever_the_time_is_up(machine: SingleMachine, looks: int) -> None:
     best, worst = exhaustion(machine)
     with pytest.MonkeyPatch.context() as patch:
-        for module, name in ((single_machine, "PLAIN"), (single_machine, "SEARCH"), (sequence_paths, "ARCS")):
+        for module, name in ((single_machine, "PLAIN"), (single_machine, "SEARCH"), (sequence_pairs, "ARCS")):
             patch.setattr(module, name, 1)  # many looks at the clock before it is proved
         proof = prove_single_machine(machine, worst + 20, deadline=Looks(looks))
     assert proof.bound <= best <= proof.value

@@ -1,0 +1,60 @@
+"""Cheapest paths by the rule of pairs against the plain recursion over all pairs of arcs."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given, settings, strategies as st
+
+from optsched.deadline import NEVER
+from optsched.solvers.sequence_pairs import PairPaths
+from optsched.solvers.sequence_paths import NOTHING, Jobs, may_follow
+from solvers.test_single_machine import machines
+
+Arc = tuple[int, int]
+
+
+def cheapest_of_all(
+    jobs: Jobs, u: np.ndarray, alive: np.ndarray, ends: np.ndarray
+) -> tuple[dict[Arc, float], dict[Arc, float]]:
+    """Return by arc (start, job) the cheapest path that ends with it, and the cheapest continuation after it."""
+    arcs = [(int(s), int(j)) for s, j in zip(*np.nonzero(alive.T), strict=True)]
+    price = {(s, j): float(jobs.cost[j, s] - u[j]) for s, j in arcs}
+
+    def follows(before: Arc, after: Arc) -> bool:
+        (a, i), (s, j) = before, after
+        return i != j and s == max(a + jobs.length[i], jobs.release[j]) and may_follow.py_func(i, a, j, s, jobs)
+
+    best = {arc: price[arc] if arc[0] == jobs.release[arc[1]] else NOTHING for arc in arcs}
+    for arc in arcs:
+        values = [best[other] + price[arc] for other in arcs if best[other] < NOTHING and follows(other, arc)]
+        best[arc] = min([best[arc], *values])
+    rest: dict[Arc, float] = {}
+    for s, j in reversed(arcs):
+        values = [rest[other] + price[other] for other in arcs if other in rest and follows((s, j), other)]
+        end = 0.0 if ends[s + jobs.length[j]] else NOTHING
+        rest[s, j] = min([end, *(value for value in values if value < NOTHING / 2)])
+    return best, rest
+
+
+@settings(max_examples=60)
+@given(machines(5), st.lists(st.integers(-5, 30), min_size=5, max_size=5), st.integers(0, 25), st.data())
+def test_lists_of_arcs_have_the_paths_of_the_recursion(machine, u, slack, data) -> None:  # type: ignore[no-untyped-def]
+    jobs, n = Jobs.of(machine.cost, machine.length, machine.release), machine.length.size
+    prices, at = np.array(u[:n], dtype=float), np.arange(machine.horizon + 1)[:, None]
+    alive = ((at >= machine.release) & (at + machine.length <= machine.horizon)).T
+    for _ in range(data.draw(st.integers(0, 3))):
+        alive[data.draw(st.integers(0, n - 1)), data.draw(st.integers(0, machine.horizon))] = False
+    ends = np.full(machine.horizon + 1, machine.idle)
+    ends[machine.horizon] = True
+    best, rest = cheapest_of_all(jobs, prices, alive, ends)
+    closing = [best[s, j] for s, j in best if ends[s + machine.length[j]]]
+    paths = PairPaths(jobs, alive, ends, NEVER)
+    value = paths.cheapest(prices)
+    assert value == min([NOTHING, *closing])
+    if value < NOTHING:
+        assert paths.visits @ machine.length <= machine.horizon
+        paths.reduce(prices, value + slack)
+        left = {(int(s), int(j)) for s, j in zip(paths.arcs.start, paths.arcs.job, strict=True)}
+        assert left == {arc for arc in best if best[arc] + rest[arc] <= value + slack}
+        assert paths.alive(machine.horizon).sum() == len(left)
+        assert paths.cheapest(prices) == value
