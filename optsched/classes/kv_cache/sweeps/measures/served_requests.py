@@ -49,7 +49,7 @@ def interval(instance: Instance) -> tuple[float, float]:
         return math.nan, math.nan
     state = SolveState(instance.relative, get_objective("total_flow_time"), schedule_class="kv-cache")
     RequestSearch(state, prove=False).run()
-    return float(state.bound) / instance.n, float(state.value or math.nan) / instance.n
+    return float(state.bound or 0) / instance.n, float(state.value or math.nan) / instance.n
 
 
 def measure(policy: str, proven: OptimumBounds) -> dict[str, float]:
