@@ -200,9 +200,7 @@ def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
 
 
 @njit(interpreted=False)
-def step(
-    u: Floats, mean: Floats, square: Floats, visits: Floats, scale: Floats, length: float, upper: float
-) -> None:
+def step(u: Floats, mean: Floats, square: Floats, visits: Floats, scale: Floats, length: float, upper: float) -> None:
     """Move along the mean of the last subgradients 1 - visits, in units of their size; stay on the grid of exact numbers.
 
     Parameters
