@@ -78,20 +78,25 @@ lint: $(STAMP)
 types: $(STAMP)
 	$(BIN)/mypy optsched
 
-# rewriting 8,000 asserts takes longer than most files: only what fails is run again with them, to say what was found
+# $(call tested,ARGUMENTS): the tests on all processors. Rewriting 8,000 asserts takes longer than most files: only what
+# fails is run again with them, to say what was found.
+define tested
+$(BIN)/pytest -q -n $(JOBS) --dist loadgroup --assert=plain $(1) || \
+	  { $(BIN)/pytest -q -n 1 --dist loadgroup --last-failed $(1); false; }
+endef
+
 unit: $(STAMP)
-	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup --assert=plain || \
-	  { $(BIN)/pytest -q -n 1 --dist loadgroup --last-failed; false; }
+	$(call tested,)
 
 # engines and rules compiled at their first call, and what needs machine code anyway: `make unit` interprets small runs
 compiled: $(STAMP)
-	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m 'compiled and not study' $(call marked,compiled)
-	OPTSCHED_COMPILED=1 $(BIN)/pytest -q -n $(JOBS) --dist loadgroup tests/frozen -k "not bounds" tests/simulation/test_sharing.py \
-	  tests/simulation/test_engine.py tests/simulation/test_iterations.py tests/simulation/test_decisions.py
+	$(call tested,-m 'compiled and not study' $(call marked,compiled))
+	export OPTSCHED_COMPILED=1; $(call tested,tests/frozen -k "not bounds" tests/simulation/test_sharing.py \
+	  tests/simulation/test_engine.py tests/simulation/test_iterations.py tests/simulation/test_decisions.py)
 
 # what a change seldom breaks, or takes long: pages, pictures, wordings of commands, archives, studies in their small size
 release: $(STAMP)
-	$(BIN)/pytest -q -n $(JOBS) --dist loadgroup -m 'release and not study' $(call marked,release)
+	$(call tested,-m 'release and not study' $(call marked,release))
 
 # measurements are kept in .benchmarks, compared with the last ones kept, and drawn in build/benchmarks.html; BEFORE=COMMIT: a
 # table of CPU seconds and peak memory before and after, in turns (LONG=1: with the long rows)

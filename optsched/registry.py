@@ -253,6 +253,11 @@ class Registry(Generic[T]):
         for name in self.names(classes):
             yield name, self._things[name]
 
+    def values(self) -> Collection[T]:
+        """Return all objects, in the order in which they were registered."""
+        self._discover()
+        return self._things.values()
+
     def __contains__(self, name: str) -> bool:
         if name not in self._things and not self._discovered:
             self._look_where_it_may_be(name)

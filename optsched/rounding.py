@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
 from typing import Literal
 
 Side = Literal["up", "down", "nearest"]
 
 _MODES = {"up": ROUND_CEILING, "down": ROUND_FLOOR, "nearest": ROUND_HALF_EVEN}
+_WIDE = Context(prec=400)  # holds all digits of the largest float
+LARGE = 1e21  # from here on a number is written with an exponent
 NOISE = 12  # significant digits of a quotient of floats that are not rounding
 
 
@@ -28,8 +30,8 @@ def fixed(value: float, decimals: int, side: Side = "nearest") -> str:
     """
     if not math.isfinite(value):
         return f"{value}"
-    rounded = Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-decimals), rounding=_MODES[side])
-    return f"{rounded + 0:,f}"  # no "-0"
+    rounded = Decimal(repr(float(value))).quantize(Decimal(1).scaleb(-decimals), _MODES[side], _WIDE)
+    return f"{rounded or rounded.copy_abs():,f}"  # no "-0"
 
 
 def number(value: float | None, digits: int = 4, side: Side = "nearest") -> str:
@@ -46,6 +48,8 @@ def number(value: float | None, digits: int = 4, side: Side = "nearest") -> str:
     """
     if value is None or value != value:
         return "-"
+    if not math.isfinite(value) or abs(value) >= LARGE:
+        return significant(value, digits, side)
     if value == int(value) and abs(value) < 1e15:
         return f"{int(value):,}"
     decimals = max(0, digits - 1 - len(f"{abs(value):.0f}")) if abs(value) >= 1 else digits - 1

@@ -24,7 +24,7 @@ import optsched as osd
 import optsched.compiled.function as compiled
 import optsched.compiled.kept_code as kept_code
 from optsched.classes.task_sharing.simulation import iterations
-from optsched.compiled import Function, Stopwatch, njit, runs_compiled, slice_of, types, without_interpreting
+from optsched.compiled import Function, Stopwatch, foresee, njit, runs_compiled, slice_of, types, without_interpreting
 from optsched.compiled.heap import pop, push
 from optsched.policies.ties import leading_of
 from optsched.simulation import engine
@@ -53,6 +53,18 @@ def test_interpreted_until_it_has_done_much_work(monkeypatch: pytest.MonkeyPatch
     assert slice_of(function, 10**6) == 10**6
     assert function(values) == 7.5
     assert len(function.signatures) == 1
+
+
+def test_a_loop_with_much_work_to_come_runs_compiled_from_its_first_event() -> None:
+    few, many = njit(total), njit(patience=2)(total)
+    foresee(few, compiled.CERTAIN - 1)
+    foresee(many, 2 * compiled.CERTAIN - 1)
+    assert not runs_compiled(few)
+    assert not runs_compiled(many)
+    foresee(few, compiled.CERTAIN)
+    foresee(many, 2 * compiled.CERTAIN)
+    assert runs_compiled(few)
+    assert runs_compiled(many)
 
 
 def test_what_runs_compiled_depends_on_calls_elements_and_events_alone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,10 +15,7 @@ import optsched.compiled.function as function
 import optsched.compiled.kept_code as kept_code
 
 CALLS = """
-import numpy as np
 from optsched.compiled import without_interpreting
-from optsched.policies.placements.in_order import _by_index
-from optsched.compiled.heap import push, pop
 from optsched.policies.ties import leading_of
 with without_interpreting():
     print(leading_of(1.5), file=open("out", "w"))

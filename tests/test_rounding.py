@@ -15,7 +15,7 @@ from rich.console import Console
 
 from optsched.cli.solution_tables import solution_view
 from optsched.problem.instance import Instance, Job
-from optsched.rounding import counted, fixed, ratio, significant, were
+from optsched.rounding import counted, fixed, number, ratio, significant, were
 
 NUMBERS = st.floats(-1e12, 1e12, allow_nan=False)
 
@@ -49,6 +49,16 @@ def test_a_ratio_is_at_most_what_is_shown(value: float, exact: bool, shown: str)
 
 def test_there_is_no_minus_zero() -> None:
     assert fixed(-0.0001, 2, "up") == "0.00"
+
+
+def test_numbers_that_are_huge_or_not_finite_have_a_text() -> None:
+    assert [number(value) for value in (float("inf"), float("-inf"), float("nan"), None)] == ["inf", "-inf", "-", "-"]
+    assert [number(value, 10) for value in (3.6e34, -1.7e308, 1e15)] == [
+        "3.6e+34",
+        "-1.7e+308",
+        "1,000,000,000,000,000",
+    ]
+    assert fixed(1e30, 2, "up") == f"{10**30:,}.00"
 
 
 # -- as the commands print it -----------------------------------------------------------------------------------------

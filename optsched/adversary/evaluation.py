@@ -19,10 +19,9 @@ from optsched.errors import OptschedError
 from optsched.evaluation.accepted_run import refereed
 from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.guarantees.judge import Judgement, judgements
-from optsched.policies.simulate import Specification, simulate, specify
+from optsched.policies.simulate import Specification, simulated_value, specify
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
-from optsched.simulation.run import Run
 
 KEPT = 200_000  # candidates whose ratio is remembered
 
@@ -63,7 +62,7 @@ class Evaluation:
         candidate
             The candidate.
         """
-        return self._run(self.space.instance(candidate), self.policy, candidate).value(self.objective)
+        return self._value(self.space.instance(candidate), self.policy, candidate)[0]
 
     def fresh(self) -> Evaluation:
         """Return a copy without stored ratios, for another process."""
@@ -71,26 +70,26 @@ class Evaluation:
 
     def _measured(self, candidate: Candidate) -> float:
         instance = self.space.instance(candidate)
-        run = self._run(instance, self.policy, candidate)
+        value, schedule_class = self._value(instance, self.policy, candidate)
         self.runs += 1
-        value = run.value(self.objective)
         if math.isnan(value):
             return 0.0
         if self.against is not None:
-            other = self._run(instance, self.against, candidate).value(self.objective)
+            other, _ = self._value(instance, self.against, candidate)
         else:
-            other = self.space.reached(candidate, instance, self.objective, _is_preemptive(run))
+            other = self.space.reached(candidate, instance, self.objective, _is_preemptive(schedule_class))
         if get_objective(self.objective).gain:
             value, other = other, value
         return value / other if other > 0 else 0.0
 
-    def _run(self, instance: Instance, specification: Specification, candidate: Candidate) -> Run:
-        return simulate(instance, self.space.specification(specification, candidate))
+    def _value(self, instance: Instance, specification: Specification, candidate: Candidate) -> tuple[float, str]:
+        # (value, class of schedules) of a policy's run
+        return simulated_value(instance, self.space.specification(specification, candidate), self.objective)
 
 
-def _is_preemptive(run: Run) -> bool:
+def _is_preemptive(schedule_class: str) -> bool:
     # of rigid gangs
-    kind = CLASSES.get(run.schedule_class)
+    kind = CLASSES.get(schedule_class)
     return kind.rigid and kind.preemptive
 
 
@@ -156,7 +155,7 @@ def confirmed(evaluation: Evaluation, candidate: Candidate, name: str, deadline:
         return Confirmed(instance, policy, objective, value, other, evaluation.against.text, None, (), rival)
     instance, found = space.proved(instance, objective, deadline)
     run = refereed(instance, policy)
-    rivals = ("srtf", "srtf-gpu") if _is_preemptive(run) else ()  # they preempt, where that is allowed
+    rivals = ("srtf", "srtf-gpu") if _is_preemptive(run.schedule_class) else ()  # they preempt, where that is allowed
     proven = OptimumBounds(instance, [run, *(refereed(instance, specify(text)) for text in rivals)])
     shown = proven.bound_for(run, objective)
     reached = [each for each in (proven.upper(objective, run.schedule_class), found) if each is not None]

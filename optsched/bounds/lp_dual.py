@@ -54,7 +54,7 @@ import numpy.typing as npt
 
 from optsched.bounds.certificate import Certificate, register_kind
 from optsched.bounds.proof import prove
-from optsched.bounds.regular import ExactCost, exact_cost
+from optsched.bounds.regular import ExactCost, exact_costs
 from optsched.classes import CLASSES
 from optsched.errors import InputError
 from optsched.problem.arrays import Ints
@@ -201,7 +201,7 @@ def price_certificate(instance: Instance, objective: str, schedule_class: str, p
     goal = get_objective(objective)
     if goal.maximum:
         raise InputError("prices bound sums of costs over jobs, not their maximum", field="objective", value=objective)
-    costs = [exact_cost(goal, instance, j) for j in range(instance.n)]
+    costs = exact_costs(goal, instance)
     minima = list(_minima(instance, costs, schedule_class, prices))
     value = sum(minima, Fraction(0))
     for row in prices.rows:

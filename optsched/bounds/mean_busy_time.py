@@ -363,11 +363,15 @@ def best_shares(gain: Gain, able: Bools) -> Floats:
         for phase, (part, move) in enumerate(PHASES):
             for step in range(round(part * steps)):
                 value, slope = gain(share)
+                if (slope <= 0).all():  # no share gains anything: the gain is at most shares times slope
+                    return np.zeros(able.shape)
                 if value > most:
                     best, most = share, value
                 squares += slope**2
                 scale = np.sqrt((step + 1) * np.mean(slope**2) if phase else squares)
-                share = onto_simplex(share + np.nan_to_num(move * slope / scale)) * able
+                before, share = share, onto_simplex(share + np.nan_to_num(move * slope / scale)) * able
+                if share.shape[0] == 1 and np.array_equal(share, before):  # nor do shorter moves change it
+                    break
             share = best
     return best
 

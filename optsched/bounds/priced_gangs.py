@@ -44,7 +44,7 @@ from optsched.bounds import priced_time_search as by_gpu
 from optsched.bounds.certificate import GANG_CLASSES, Proof
 from optsched.bounds.modes import Modes, modes_of_gangs
 from optsched.bounds.priced_time import Rounded
-from optsched.bounds.priced_time_search import PricedTime, cheapest
+from optsched.bounds.priced_time_search import PricedTime, cheapest, scratch_for
 from optsched.bounds.proof import proved_bound
 from optsched.bounds.sum_costs import SUMS, SumCosts, sum_costs
 from optsched.compiled import njit
@@ -271,6 +271,7 @@ def _respond(moments, price, first, start, own, gang, jobs, modes, used_gpu, use
     begin, gpu_type, rate, charge = modes
     types = price.shape[1]
     least, largest = np.empty(releases.size), np.empty(releases.size)
+    scratch = scratch_for(price.shape[0], np.max(begin[1:] - begin[:-1]) if begin.size > 1 else 0, 1)
     for j in range(releases.size):
         a, b = begin[kind[j]], begin[kind[j] + 1]
         own_modes = (gpu_type[a:b], rate[a:b], charge[a:b])
@@ -280,8 +281,11 @@ def _respond(moments, price, first, start, own, gang, jobs, modes, used_gpu, use
         for k in range(cells):
             for t in range(types):
                 seen[k, t] = price[f + k, t] + own[start[j] + k] / gang[j]
-        least[j], largest[j], end = cheapest(moments[f : f + cells + 1], seen, job, own_modes, False, np.inf, used)
-        cheapest(moments[f : f + cells + 1], seen, job, own_modes, False, end, used)
+        scratch[1][0][:] = -1  # every job has its own prices
+        least[j], largest[j], end = cheapest(
+            moments[f : f + cells + 1], seen, job, own_modes, False, np.inf, used, scratch, 0
+        )
+        cheapest(moments[f : f + cells + 1], seen, job, own_modes, False, end, used, scratch, 0)
         for k in range(cells):
             used_gpu[f + k] += used[k]
             used_own[start[j] + k] = used[k].sum() / gang[j]

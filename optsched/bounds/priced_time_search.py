@@ -207,7 +207,9 @@ def ascent(moments, price, jobs, modes, adds, turns, capacity, move, steps):  # 
             best, best_price = value, price
         slope = (used - room) / room
         squares += slope * slope
-        price = np.maximum(price + move * slope / np.sqrt(squares), 0.0)
+        before, price = price, np.maximum(price + move * slope / np.sqrt(squares), 0.0)
+        if not (before.any() or price.any()):  # nobody waits where GPUs cost nothing: so it is in all later steps
+            break
     return best, best_price
 
 
@@ -238,18 +240,20 @@ def respond(moments, price, jobs, modes, adds, turns):  # type: ignore[no-untype
     releases, weights, counts, gains, works, kind = jobs
     start, gpu_type, rate, charge = modes
     least, largest, used = np.empty(releases.size), np.empty(releases.size), np.zeros(price.shape)
+    cells, kinds = price.shape[0], start.size - 1
+    scratch = scratch_for(cells, np.max(start[1:] - start[:-1]) if kinds else 0, kinds)
     for j in range(releases.size):
         a, b = start[kind[j]], start[kind[j] + 1]
         own = (gpu_type[a:b], rate[a:b], charge[a:b])
         job = (releases[j], weights[j], counts[j], gains[j], works[j])
         if turns is None:
-            least[j], largest[j], end = cheapest(moments, price, job, own, adds, np.inf, used)
-            cheapest(moments, price, job, own, adds, end, used)
+            least[j], largest[j], end = cheapest(moments, price, job, own, adds, np.inf, used, scratch, kind[j])
+            cheapest(moments, price, job, own, adds, end, used, scratch, kind[j])
         else:
             taken, bends = turns[0][kind[j]], turns[1][kind[j]]
-            path, seconds = (price * taken).sum(axis=1).reshape(-1, 1), np.zeros((price.shape[0], 1))
-            least[j], largest[j], end = cheapest(moments, path, job, own, adds, np.inf, seconds)
-            cheapest(moments, path, job, own, adds, end, seconds)
+            path, seconds = (price * taken).sum(axis=1).reshape(-1, 1), np.zeros((cells, 1))
+            least[j], largest[j], end = cheapest(moments, path, job, own, adds, np.inf, seconds, scratch, kind[j])
+            cheapest(moments, path, job, own, adds, end, seconds, scratch, kind[j])
             used += seconds * taken
             saved = _saved(moments, price, job[0], bends, used)
             least[j], largest[j] = least[j] - saved, largest[j] + saved
@@ -289,7 +293,33 @@ def _cost(job, end):  # type: ignore[no-untyped-def]
 
 
 @njit
-def cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no-untyped-def]
+def scratch_for(cells, most, kinds):  # type: ignore[no-untyped-def]
+    """Return arrays that `cheapest` writes into, for jobs of some kinds under the same prices.
+
+    Parameters
+    ----------
+    cells
+        Number C of cells.
+    most
+        Most modes of a kind.
+    kinds
+        Number of kinds.
+
+    Returns
+    -------
+    tuple
+        Pieces of work: price of a unit, amount, step and cell of each, and work of the steps of one cell. Steps of every
+        kind by cell: their number, -1 if it is not computed yet; price of a unit and rate; source and target.
+    """
+    size = (cells + 2) * most + 1
+    step_of, cell_of = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    pieces = (np.empty(size), np.empty(size), step_of, cell_of, np.empty(most))
+    ends = np.empty((2, kinds, cells + 1, most), dtype=np.int64)
+    return pieces, (np.full((kinds, cells + 1), -1), np.empty((kinds, cells + 1, most, 2)), ends[0], ends[1])
+
+
+@njit
+def cheapest(moments, price, job, modes, adds, until, used, scratch, kind):  # type: ignore[no-untyped-def]
     """Return the cheapest way of a job to end; book its GPU-seconds if the end is given.
 
     Parameters
@@ -308,6 +338,10 @@ def cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no-
         End of the job in seconds, for which GPU-seconds are booked; inf for the best end.
     used
         Output: GPU-seconds, f64[C, T].
+    scratch
+        Arrays of `scratch_for`.
+    kind
+        Kind of the job: the steps of jobs of one kind under the same prices are computed once.
 
     Returns
     -------
@@ -320,19 +354,18 @@ def cheapest(moments, price, job, modes, adds, until, used):  # type: ignore[no-
     A longer stay exchanges the dearest for cheaper work of the new moments: between two breakpoints all is linear.
     """
     release, _, counted, _, work = job
-    cells, most = price.shape[0], modes[1].size
-    unit, amount = np.empty((cells + 2) * most + 1), np.empty((cells + 2) * most + 1)
-    step_of, cell_of = np.empty(unit.size, dtype=np.int64), np.empty(unit.size, dtype=np.int64)
+    cells = price.shape[0]
+    unit, amount, step_of, cell_of, got = scratch[0]
+    known, steps, source, target = scratch[1][0][kind], scratch[1][1][kind], scratch[1][2][kind], scratch[1][3][kind]
     unit[0], amount[0], cell_of[0] = np.inf, work, -1
-    steps = np.empty((cells + 1, most, 2))  # price of a unit, rate
-    source, target = np.empty((cells + 1, most), dtype=np.int64), np.empty((cells + 1, most), dtype=np.int64)
-    free = np.zeros(price.shape[1])
-    got = np.empty(most)
     pieces, paid, largest, best, best_end = 1, 0.0, 0.0, np.inf, np.inf
     k, now = np.searchsorted(moments[1 : cells + 1], release, side="right"), release
     while k <= cells and now < until and _cost(job, now) < best:
         end = min(moments[k + 1] if k < cells else np.inf, until)
-        m = _steps(price[k] if k < cells else free, modes, adds, steps[k], source[k], target[k])
+        if known[k] < 0:
+            prices = price[k] if k < cells else np.zeros(price.shape[1])
+            known[k] = _steps(prices, modes, adds, steps[k], source[k], target[k])
+        m = known[k]
         got[:] = 0.0
         while now < end:
             dearest, own = unit[pieces - 1] if pieces > 0 else -1.0, -1

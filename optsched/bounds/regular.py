@@ -6,6 +6,7 @@ these numbers and do not call an `Objective`, so that every objective whose term
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache
@@ -15,7 +16,7 @@ import numpy as np
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
-from optsched.problem.objectives import Objective
+from optsched.problem.objectives import Exact, Objective, exact_number
 
 __all__ = ["ExactCost", "RegularCost", "exact_cost", "exact_costs", "regular_cost"]
 
@@ -65,40 +66,46 @@ class ExactCost:
         return self.base + self.slope * max(completion - self.kink, Fraction(0))
 
 
-def exact_cost(objective: Objective, instance: Instance, j: int) -> ExactCost:
+@lru_cache(maxsize=4096)  # few different jobs: a search asks for the same ones in thousands of small instances
+def exact_cost(objective: Objective, release: float, weight: float, due: float) -> ExactCost:
     """Return the cost of a job, which is read off the objective's own term at a few points.
 
     Parameters
     ----------
     objective
         The objective.
-    instance
-        Jobs and a cluster.
-    j
-        Index of the job.
+    release
+        Release date in seconds.
+    weight
+        Weight.
+    due
+        Date of the term in seconds (`Objective.dates`); infinite if there is none.
 
     Raises
     ------
     InputError
         The term does not have the shape of `RegularCost`: no bound or search of this form applies to it.
     """
-    r, w = Fraction(float(instance.arrival[j])), Fraction(float(instance.weight[j]))
-    due = float(objective.dates(instance)[j])
-    d = Fraction(due) if np.isfinite(due) else due
+    r, w, d = map(exact_number, (release, weight, due))
 
-    def term(completion: Fraction) -> Fraction:
-        return Fraction(objective.term(completion, r, w, d))
+    def term(completion: Exact) -> Exact:
+        return objective.exact_term(completion, r, w, d)
 
-    late = max(r, d if isinstance(d, Fraction) else Fraction(0), Fraction(0)) + 1
-    base, slope = term(Fraction(0)), term(late + 1) - term(late)
-    kink = late - (term(late) - base) / slope if slope else Fraction(0)
-    cost = ExactCost(slope, kink, base)
-    probes = (late / 3, late - 1, 7 * late + 3)
-    if slope < 0 or kink < 0 or any(term(point) != cost.at(point) for point in probes):
+    late = max(r, d if math.isfinite(d) else 0, 0) + 1
+    base, least = term(0), term(late)
+    slope = term(late + 1) - least
+    kink = late - (least - base if slope == 1 else Fraction(least - base) / slope) if slope else 0
+    probes = (late // 3, late - 1, 7 * late + 3)
+    if slope < 0 or kink < 0 or any(term(point) != base + slope * max(point - kink, 0) for point in probes):
         raise InputError(
             "not a cost of the form base + slope max(C - kink, 0), slope >= 0", field="objective", value=objective.name
         )
-    return cost
+    return ExactCost(Fraction(slope), Fraction(kink), Fraction(base))
+
+
+def _costs(objective: Objective, instance: Instance) -> tuple[ExactCost, ...]:
+    columns = (instance.arrival, instance.weight, objective.dates(instance))
+    return tuple(exact_cost(objective, *row) for row in zip(*(column.tolist() for column in columns), strict=True))
 
 
 @lru_cache(maxsize=2)  # a solve asks more than once, and fractions of 20,000 jobs take seconds
@@ -112,7 +119,10 @@ def exact_costs(objective: Objective, instance: Instance) -> tuple[ExactCost, ..
     instance
         Jobs and a cluster.
     """
-    return tuple(exact_cost(objective, instance, j) for j in range(instance.n))
+    return _costs(objective, instance)
+
+
+FEW = 64  # jobs whose digest takes longer than their costs
 
 
 def regular_cost(objective: Objective, instance: Instance) -> RegularCost:
@@ -125,7 +135,7 @@ def regular_cost(objective: Objective, instance: Instance) -> RegularCost:
     instance
         Jobs and a cluster.
     """
-    costs = exact_costs(objective, instance)
+    costs = (_costs if instance.n <= FEW else exact_costs)(objective, instance)
     return RegularCost(
         slope=np.array([float(c.slope) for c in costs]),
         kink=np.array([float(c.kink) for c in costs]),

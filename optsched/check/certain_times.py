@@ -189,7 +189,7 @@ class CertainTimes:
         """All times from the first start on, times one factor; None where something overlaps that may not."""
         context, document = self._context, self._context.document
         paid = restarts(context, exactly=True)
-        found = self._worth_alone(paid, resized) if not self.slows else self._worth(paid)
+        found = self._worth(paid, resized)
         if found is None or not self._is_apart():
             return None
         worth, pace, slowed = found
@@ -203,11 +203,11 @@ class CertainTimes:
         origin = Fraction(document.start[ran(context)].min())
         return [origin + (Fraction(each) - origin) * factor for each in context.completion.tolist()]
 
-    def _worth(self, paid: Floats) -> tuple[list[Fraction], Floats, set[int]] | None:
-        raise NotImplementedError  # of classes in which partners slow each other
+    def _worth(self, paid: Floats, resized: dict[int, float] | None) -> tuple[list[Fraction], Floats, set[int]] | None:
+        """Return the seconds that segments are worth, the seconds of a unit of work, and those slowed on interfaces.
 
-    def _worth_alone(self, paid: Floats, resized: dict[int, float] | None) -> tuple[list[Fraction], Floats, set[int]]:
-        # As of partners: seconds that stays are worth, seconds of a unit of work, and who is slowed on its interfaces.
+        This is for jobs that no partner slows. It is None if nothing is certain.
+        """
         context, document = self._context, self._context.document
         slowed = set(slow_on_interfaces(context, context.pace, resized=resized))
         worth = [Fraction(each) for each in worth_alone(context, paid, resized).tolist()]

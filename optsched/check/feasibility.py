@@ -98,6 +98,8 @@ def _arrival(context: CheckContext, found: Violations) -> None:
     rows = np.flatnonzero(context.sound)
     job, start = context.document.job[rows], context.document.start[rows]
     arrival = context.instance.arrival[job]
+    if (start >= arrival).all():
+        return
     # No sums lie behind a start: only the rounding of the clock is forgiven.
     each = slack(np.zeros(rows.size), start, arrival)
     ulp = largest_of_jobs(job, np.spacing(np.maximum(np.abs(start), arrival)), context.instance.n)

@@ -121,7 +121,9 @@ def within_worth(
     start, end, worth, pace = document.start[rows], document.end[rows], worth[rows], pace[rows]
     job = np.where(document.job[rows] < 0, n, document.job[rows])  # n: no job of the instance
     units = document.work[rows]
-    work = units * pace
+    work, room = units * pace, np.where(pace > 0, worth / pace, units)
+    if ((units >= 0) & (work <= worth) & (work < np.inf) & (units <= room)).all():
+        return
     ulp = np.spacing(np.maximum(np.abs(start), np.abs(end)))
     each = np.where(
         end > start,
@@ -133,7 +135,6 @@ def within_worth(
     allowed = RELATIVE * seconds + (ULPS + runs) * tick  # both ends of a segment are rounded to the clock
     alone, over = overspent(job, np.maximum(work - worth, 0.0), each, allowed)
     # With the work of a job moved to where it is not overdrawn: all of it beside all that its segments are worth.
-    room = np.where(pace > 0, worth / pace, units)
     mean = seconds / of_jobs(job, np.maximum(units, 0.0), n + 1)
     missing = of_jobs(job, np.where(np.isfinite(room), units - room, 0.0), n + 1) * mean
     short = missing > job_tolerance(seconds, tick, runs)

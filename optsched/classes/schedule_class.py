@@ -156,9 +156,17 @@ CLASSES: Registry[ScheduleClass] = Registry("class of schedules", package="optsc
 add_class = CLASSES.maker(ScheduleClass, lambda made: made.name)
 
 
-def every_class() -> list[ScheduleClass]:
+_in_order: dict[tuple[int, ...], tuple[ScheduleClass, ...]] = {}  # by the objects that are registered
+
+
+def every_class() -> tuple[ScheduleClass, ...]:
     """Return all classes, by their place and name."""
-    return sorted((made for _, made in CLASSES.items()), key=lambda made: (made.place, made.name))
+    classes = CLASSES.values()
+    key = tuple(map(id, classes))
+    if key not in _in_order:
+        _in_order.clear()
+        _in_order[key] = tuple(sorted(classes, key=lambda made: (made.place, made.name)))
+    return _in_order[key]
 
 
 def class_names() -> tuple[str, ...]:

@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 
 ADDED = "those that suit the log, and these"
 CHANGES = (
-    "gpus=+10%, gpus=-1 node or cluster=SPEC, may be given several times; default: 10 % or one node more and fewer"
+    "gpus=+10% (cpus=, processors= if the log counts these), nodes=-1 or cluster=SPEC, may be given several times; "
+    "default: 10 % or one node more and fewer"
 )
 PLACES = "placements of all policies that name none; default: count, and consolidated where gangs can be spread"
 
@@ -58,7 +59,7 @@ def advise(
 
     \b
     optsched advise cluster-week
-    optsched advise csv:jobs.csv --cluster 8x8 --what-if "gpus=+2 nodes" --report advice.html
+    optsched advise csv:jobs.csv --cluster 8x8 --what-if nodes=+2 --report advice.html
 
     \f
     Parameters

@@ -12,7 +12,7 @@ from optsched.cli.wording import duration, instance_line
 from optsched.errors import printable
 from optsched.evaluation.advice.advice import Advice
 from optsched.evaluation.advice.savings import FEWEST, Saving
-from optsched.evaluation.advice.sentences import at_most
+from optsched.evaluation.advice.sentences import at_most, knowledge_note
 from optsched.evaluation.advice.what_if import WhatIf
 from optsched.evaluation.as_logged import AS_LOGGED
 from optsched.evaluation.report import queued_hours
@@ -72,7 +72,7 @@ def _candidates(advice: Advice) -> Sheet:
         quotient = "-" if line.ratio is None else f"{'=' if exact else '<='} {ratio(line.ratio, exact=exact)} {mark}"
         sheet.add(
             row.policy,
-            row.knows,
+            row.knowledge,
             f"{run.preemptions:,}",
             *_queueing(run, row.saving)[: 3 if _drawn(advice) else 2],
             *_waits(run),
@@ -105,7 +105,7 @@ def _waits(run: Run) -> tuple[str, str]:
 
 def _fairness(advice: Advice) -> Sheet:
     rows = [row for row in advice.rows if row.fairness is not None and not row.clairvoyant][:LOSING]
-    by = _people(advice)
+    by = advice.people
     sheet = Sheet(
         ("policy", f"{by}s worse off", f"{by} that loses most", f"{SLOWDOWN} before", "after", LARGEST),
         texts=(f"{by} that loses most",),
@@ -158,10 +158,6 @@ def _promises(advice: Advice) -> Sheet:
     return sheet
 
 
-def _people(advice: Advice) -> str:
-    return next((row.fairness.by for row in advice.rows if row.fairness is not None), "job")
-
-
 def _notes(advice: Advice) -> list[str]:
     instance, base = advice.instance, advice.base.policy
     notes = [instance_line(instance, advice.report.skipped_rows), *notes_of(instance)]
@@ -178,6 +174,10 @@ def _notes(advice: Advice) -> list[str]:
     else:
         what = f"{advice.draws:,} draws of {advice.weeks} weeks of the log with replacement (seed {advice.seed})"
         notes.append(f"{DRAWN}: the saving in {what}; nothing is simulated again")
+    notes.append(knowledge_note(advice.rows))
+    perfect = [printable(row.policy) for row in advice.rows if row.perfectly_predicted]
+    if perfect:
+        notes.append(f"perfect predictions, which count as clairvoyant: {', '.join(perfect)}")
     notes.append(
         f"stops: jobs stopped and resumed; a restart costs {number(advice.restart)} s where nothing else is stated"
     )
@@ -186,7 +186,7 @@ def _notes(advice: Advice) -> list[str]:
     )
     if any(row.fairness is not None for row in advice.rows):
         notes.append(
-            f"worse off: {_people(advice)}s whose {SLOWDOWN} grows by more than 1 % compared with {base}; "
+            f"worse off: {advice.people}s whose {SLOWDOWN} grows by more than 1 % compared with {base}; "
             f"{LARGEST}: of a job, relative to its JCT under conservative backfilling"
         )
     if any(row.promises is not None for row in advice.rows):
@@ -195,6 +195,11 @@ def _notes(advice: Advice) -> list[str]:
             "conservative promises at submission, EASY when a job is the first of the queue; promises count "
             f"{unit_of(instance)}s and not their types or nodes"
         )
+        if not instance.unrestricted:
+            notes.append(
+                "reservations count GPUs of all types, but jobs name types: backfilling may do better than in this table if "
+                "every type is a log of its own"
+            )
     if advice.same:
         notes.append(
             f"left out, with the same times as under another placement: {', '.join(map(printable, advice.same))}"

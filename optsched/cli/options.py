@@ -223,8 +223,6 @@ class Reading:
 def reading_source(command: Callable[..., None]) -> Callable[..., None]:
     """Give ``command(..., reading)`` the options of `Reading` in place of the parameter ``reading``.
 
-    A command keeps its own parameters of the same names (``plot`` draws a window of a schedule).
-
     Parameters
     ----------
     command
@@ -232,22 +230,21 @@ def reading_source(command: Callable[..., None]) -> Callable[..., None]:
     """
     hints = get_type_hints(command, include_extras=True)
     options = get_type_hints(Reading, include_extras=True)
-    parameters, own = [], inspect.signature(command).parameters
-    added = [field for field in fields(Reading) if field.name not in own]
-    for name, parameter in own.items():
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in inspect.signature(command).parameters.items():
         if name == "reading":
             parameters += [
                 inspect.Parameter(
                     field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=options[field.name]
                 )
-                for field in added
+                for field in fields(Reading)
             ]
         else:
             parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY, annotation=hints[name]))
 
     @functools.wraps(command)
     def with_options(**given: Any) -> None:
-        reading = Reading(**{field.name: given.pop(field.name) for field in added})
+        reading = Reading(**{field.name: given.pop(field.name) for field in fields(Reading)})
         command(**given, reading=reading)
 
     with_options.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]

@@ -17,8 +17,10 @@ def plot(
     ],
     reading: Reading,
     instance: Annotated[str | None, AboutSource] = None,
-    since: Annotated[str | None, option("--from TIME", "start of the drawn window: seconds, 90min, 2h, 1d")] = None,
-    until: Annotated[str | None, option("--to TIME", "end of the drawn window")] = None,
+    start: Annotated[
+        str | None, option("--start TIME", "start of the drawn window on the time axis: seconds, 90min, 2h, 1d")
+    ] = None,
+    end: Annotated[str | None, option("--end TIME", "end of the drawn window")] = None,
     width: Annotated[
         str | None, option("--width WIDTH", "for paper: column (3.33 inches), page (7), or a number of inches")
     ] = None,
@@ -43,9 +45,9 @@ def plot(
         The options that decide how the SOURCE is read.
     instance
         The instance of FILE.
-    since
-        Start of the drawn window: seconds, 90min, 2h, 1d.
-    until
+    start
+        Start of the drawn window on the time axis: seconds, 90min, 2h, 1d.
+    end
         End of the drawn window.
     width
         For paper: column (3.33 inches), page (7), or a number of inches.
@@ -57,7 +59,7 @@ def plot(
     from optsched.plot.plot_file import plot_file
 
     about = None if instance is None else reading.load(instance).instance
-    plot_file(file, picture, about, start=since, end=until, width=width)
+    plot_file(file, picture, about, start=start, end=end, width=width)
     if as_json:
         print_json({"file": str(picture)})
     else:

@@ -10,7 +10,8 @@ have different forms. What compiling costs is reported on stderr when it takes l
 **What of numba.** ``njit``, ``typeof`` and ``extending`` are documented. Only this file uses more, and
 ``tests/test_compiled.py`` says what is gone: ``compile``, ``disable_compile`` and ``signatures`` of a dispatcher (to compile
 before a call, so that compiling is not counted), ``stats`` (was it loaded, or compiled?), ``get_overload`` (to call machine
-code whose types are known, for a fifth of the time), ``config.CACHE_DIR`` (``NUMBA_CACHE_DIR``, while a cache is opened),
+code whose types are known, for a fifth of the time), ``get_compile_result`` and ``get_pointer_to_function`` (what Python
+passes as an argument is looked up once), ``config.CACHE_DIR`` (``NUMBA_CACHE_DIR``, while a cache is opened),
 and the options of `njit`, `KERNEL` and `INNER`, without which loops and compiling take twice as long.
 
 **Constants.** To numba a constant argument (0, True) has a type of its own, for which a function is compiled once more:
@@ -40,6 +41,7 @@ from optsched.compiled.kept_code import alone, clear, folder_of, forget, is_kept
 # long as some 40,000 units; before its machine code is loaded, the first time in a process, for which numba imports much;
 # and afterwards.
 PRICE = 10_000
+CERTAIN = 40_000  # units of work that are certain to come, for which a function is compiled at its first call
 FIRST_LOAD, LOAD = 3_000, 300
 ELEMENTS = 64  # of array arguments that are a unit of work
 LARGE = 50_000  # elements of array arguments beyond which interpreting is never cheaper
@@ -159,6 +161,7 @@ class Function(Generic[R]):
                 with _compiling(self, made):
                     made.compile(self.declared[0])
                 made.disable_compile()
+                _remember(made, self.declared[0])
             self._machine = self._machine or made  # another thread may have been faster
         return self._machine
 
@@ -330,6 +333,14 @@ def _form(argument: Any) -> Any:
 
 def _elements(arguments: tuple[Any, ...]) -> int:
     return sum(each.size for each in arguments if isinstance(each, np.ndarray))
+
+
+def _remember(machine: Any, signature: Any) -> None:
+    # Where Python passes a function as an argument, numba asks for its address, and hashes the types of all arguments to
+    # find it: a quarter of the time of a run of few jobs.
+    compiled = machine.get_compile_result(signature)
+    machine.get_compile_result = lambda _: compiled
+    compiled.library.get_pointer_to_function = functools.cache(compiled.library.get_pointer_to_function)
 
 
 FUNCTIONS: list[Function[Any]] = []  # of the modules imported so far
@@ -513,6 +524,22 @@ def entry(function: Any) -> Callable[..., Any]:
     return function.entry() if isinstance(function, Function) else cast("Callable[..., Any]", function)
 
 
+def quick_call(function: Any, *arguments: Any) -> Any:
+    """Call a function with a declared signature the fastest way (`Function.entry`); nothing checks the types of arguments.
+
+    Parameters
+    ----------
+    function
+        A function; one that is not a `Function` (numba is switched off) is called as it is.
+    *arguments
+        Arguments of exactly the declared types; functions are passed as `Function`.
+    """
+    code = entry(function)
+    if code is function:
+        return function(*arguments)
+    return code(*(each.dispatcher() if isinstance(each, Function) else each for each in arguments))
+
+
 def slice_of(function: Any, events: int) -> int:
     """Return the number of events for one call of a compiled loop: small while it is interpreted, so that it can switch.
 
@@ -524,6 +551,20 @@ def slice_of(function: Any, events: int) -> int:
         Usual number of events.
     """
     return events if runs_compiled(function) else min(events, INTERPRETED_SLICE)
+
+
+def foresee(function: Any, events: int) -> None:
+    """Let a loop run compiled from its first event if the events to come take longer interpreted than compiling does.
+
+    Parameters
+    ----------
+    function
+        The loop.
+    events
+        Least number of events to come.
+    """
+    if isinstance(function, Function) and events >= CERTAIN * function.patience:
+        function._paid = max(function._paid, PRICE * function.patience)
 
 
 def worked(function: Any, events: int) -> None:

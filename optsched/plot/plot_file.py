@@ -25,7 +25,7 @@ from optsched.problem.parquet import parquet_metadata
 from optsched.problem.schedule_file import TRACE
 from optsched.registry import Registry
 
-Window = tuple[float | None, float | None]  # from, to: seconds; None: the beginning, the end
+Window = tuple[float | None, float | None]  # start, end: seconds; None: the beginning, the end
 
 
 @dataclass(frozen=True)
@@ -97,12 +97,12 @@ def plot_file(
     picture = suffix not in (".html", TRACE)
     if not picture and wide is not None:
         raise InputError("a page is as wide as the window", field="width", value=width, legal="for .png, .svg or .pdf")
-    window = moment(start, "from"), moment(end, "to")
+    window = moment(start, "start"), moment(end, "end")
     header, about = _header(source), None if instance is None else instance_of(instance)
     for plot in map(PLOTS.get, PLOTS.names()):
         if plot.reads(header):
             if window != (None, None) and not plot.timed:
-                raise InputError("it has no time axis", file=source, field="from, to", legal="for a schedule")
+                raise InputError("it has no time axis", file=source, field="start, end", legal="for a schedule")
             if picture:
                 save(plot.draw(source, header, about, window, wide), out)
             elif suffix == TRACE and plot.trace is not None:

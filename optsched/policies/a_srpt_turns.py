@@ -26,6 +26,7 @@ from optsched.speeds.partner_rates import first_alike
 from optsched.speeds.speed_tables import pace
 
 FASTEST, SLOWEST, IDLE = range(3)  # nominal iteration times
+OFFERED, BLOCKED, PASSED = range(3)  # answers to a job, before a place is found for it
 ZERO = np.int64(0)
 
 # The parameters of a run, then the state of the virtual machine, of the queue and of the budget.
@@ -318,9 +319,27 @@ def _takes(s: State, context: RunContext, t: SrptTurns, j: int, offered: float, 
     cost = job.predicted * (offered - job.idle) if _fewest(s, context, t, j) == 1 else np.inf
     if cost <= wait * (1 + TIE):
         return True
-    rate = _idle_share(s, t)
-    may_delay = job.delay > 0 and (rate == 0 or now + job.delay / rate > now)
-    return _head(t) == j and not may_delay
+    return _is_due(s, t, j, now)
+
+
+@njit(**NESTED)
+def _is_due(s: State, t: SrptTurns, j: int, now: float) -> bool:
+    # True for the head if it may not wait any longer.
+    rate, delay = _idle_share(s, t), t.jobs[j].delay
+    return _head(t) == j and not (delay > 0 and (rate == 0 or now + delay / rate > now))
+
+
+@njit(**NESTED)
+def _refused(s: State, context: RunContext, t: SrptTurns, j: int, head: int, limit: float, now: float) -> int:
+    # Is the job refused wherever it is placed? Then its place, which may take long to find, is not needed. `BLOCKED`: it
+    # waits for a better place; `PASSED`: it exceeds the budget even at its fastest; `OFFERED`: the place decides.
+    job = t.jobs[j]
+    if job.fastest == job.slowest:
+        return OFFERED
+    if s.engine[0].free < s.engine[0].gpus and _wait(s, context, t, j, now) > 0:
+        return BLOCKED if _fewest(s, context, t, j) > 1 and not _is_due(s, t, j, now) else OFFERED
+    least = s.jobs[j].gpus * job.predicted * job.fastest * (1 - TIE)
+    return PASSED if j != head and not (t.facts[0].charged + least) * (1 - TIE) <= limit else OFFERED
 
 
 @njit(**NESTED)
@@ -378,8 +397,15 @@ def _decide(place: Any, s: State, context: RunContext, t: SrptTurns) -> None:
             if turn and head < 0:
                 return
             j = head if turn else t.shortest[t.kinds[k].first].number
+            refused = _refused(s, context, t, j, head, limit, now) if s.jobs[j].gpus <= s.engine[0].free else BLOCKED
+            if refused != OFFERED:
+                if not turn and refused == BLOCKED:
+                    t.kinds[k].blocked = w.decisions
+                elif not turn:
+                    t.kinds[k].passed = w.passes
+                continue
             random = context.random[0]  # a question must not change what a random placement does next
-            entries = choose_gpus(place, s, context, j, s.pools[FREE]) if s.jobs[j].gpus <= s.engine[0].free else 0
+            entries = choose_gpus(place, s, context, j, s.pools[FREE])
             offered = _pace(s, context, j, entries)
             if entries == 0 or not _takes(s, context, t, j, offered, now):
                 context.random[0] = random

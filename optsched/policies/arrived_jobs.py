@@ -16,9 +16,9 @@ from optsched.errors import check_legal
 from optsched.policies.gpu_pools import GpuPools, PoolRates
 from optsched.policies.hadar_allocation import SLACK
 from optsched.policies.round_grants import Bidders, Where
-from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.problem.arrays import Bools, Ints
 from optsched.registry import near_matches
-from optsched.simulation.policy import Decision, Start, Stop, View
+from optsched.simulation.policy import Decision, KnownJobs, Start, Stop, View
 
 # throughput: w_j N_j / x, units of work a second (effective throughput). slowdown: w_j d_j / x, d_j the seconds alone, at
 # least a round, which is what a job pays for: the same in a unit that is alike for all models. jct: w_j / x. deadline:
@@ -95,23 +95,64 @@ class ArrivedJobs:
         for j, left in zip(arrived, view.left_of(np.array(arrived, dtype=np.int64)).tolist(), strict=True):
             self.together[j], self.spread[j] = self._rates.of(view, j)
             best = np.maximum(self.together[j], self.spread[j])
-            self.scale[j], self.span[j] = self._terms(view, j, left, best, active)
             self.fastest[j], self.work[j] = float(best.max()), left
+            weight, due = view.weight(j), view.due(j) - view.arrival(j)
+            self.scale[j], self.span[j] = self.terms(j, weight, due, view.gpus(j), active)
             self.gang[j], self.arrival[j], self.restart[j] = view.gpus(j), view.arrival(j), view.restart(j, math.nan)
 
-    def _terms(self, view: View, job: int, work: float, rates: Floats, active: int) -> tuple[float, float]:
-        # w_j times its unit, ``scale``, and D_j, ``span`` (0: none), of a job with its best ``rates`` f64[P] at its arrival.
-        kind, weight, alone = self._utility, view.weight(job), work / float(rates.max())
+    def terms(self, job: int, weight: float, due: float, gang: int, active: int) -> tuple[float, float]:
+        """Return ``scale`` and ``span`` of the utility of a job, of which rates and work are known.
+
+        Parameters
+        ----------
+        job
+            Number of the job.
+        weight
+            Weight of the job.
+        due
+            Seconds from its arrival to its due date, inf if it has none.
+        gang
+            GPUs of its gang.
+        active
+            Number of jobs that share the cluster, the new ones included.
+        """
+        kind, work, rates = self._utility, float(self.work[job]), np.maximum(self.together[job], self.spread[job])
+        alone = work / float(rates.max())
         if kind == "deadline":
-            due = view.due(job)
-            span = due - view.arrival(job) if math.isfinite(due) else LOOSE * alone
+            span = due if math.isfinite(due) else LOOSE * alone
             # A due date that has passed already: nothing is worth anything, as after any deadline.
             return weight if span > 0 else 0.0, max(span, 1e-300)
-        if kind in ("fairness", SHARE):
-            share = self._pools.capacity / active / view.gpus(job)  # time on every pool, of a gang with 1/n of each
+        if self.counts_active:
+            share = self._pools.capacity / active / gang  # time on every pool, of a gang with 1/n of each
             share = share / max(1.0, float(share.sum()))
             return (1.0 if kind == SHARE else weight) * work / float(np.dot(share, rates)), 0.0
         return weight * {"throughput": work, "slowdown": max(alone, self._length), "jct": 1.0}[kind], 0.0
+
+    def meet_all(self, jobs: KnownJobs) -> None:
+        """Write down all jobs before a run, as `meet` does at their arrivals.
+
+        Parameters
+        ----------
+        jobs
+            Jobs of the run. Utilities that depend on the number of active jobs are left to `terms`.
+        """
+        rates, may = PoolRates(jobs, self._pools), jobs.eligible[:, self._pools.first][jobs.kind]
+        self.together[:] = np.where(may, rates.together, 0.0)
+        self.spread[:] = np.where(may, rates.spread, 0.0)
+        best, self.work[:] = np.maximum(self.together, self.spread).max(axis=1, initial=0.0), jobs.work
+        self.fastest[:], self.gang[:], self.arrival[:], self.restart[:] = best, jobs.gpus, jobs.arrival, jobs.restart
+        alone = self.work / best
+        if self._utility == "deadline":
+            span = np.where(np.isfinite(jobs.due), jobs.due - jobs.arrival, LOOSE * alone)
+            self.scale[:], self.span[:] = np.where(span > 0, jobs.weight, 0.0), np.maximum(span, 1e-300)
+        elif not self.counts_active:
+            unit = {"throughput": self.work, "slowdown": np.maximum(alone, self._length), "jct": 1.0}[self._utility]
+            self.scale[:] = jobs.weight * unit
+
+    @property
+    def counts_active(self) -> bool:
+        """True if the utility of a job depends on the number of active jobs at its arrival."""
+        return self._utility in ("fairness", SHARE)
 
     def bidders(self, view: View, jobs: Ints, restart: float) -> Bidders:
         """Return active jobs with what counts for a round that begins now.

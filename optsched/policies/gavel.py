@@ -27,12 +27,15 @@ from optsched.policies.gavel_rounds import (
     round_books,
     serve,
 )
+from optsched.policies.gavel_turns import ORDERS, SHARES, WAKES, GavelTurns, new_turns, note_work, turns_loop
 from optsched.policies.gpu_pools import GpuPools, PoolRates, gpu_pools
 from optsched.policies.round_clock import RoundClock
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.registry import Seconds
-from optsched.simulation.policy import Decision, Knowledge, Moves, Policy, Start, View, Wake
+from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Moves, Order, Policy, Start, View, Wake
+from optsched.simulation.state import State
 
+ORDERS_AT_ONCE = 1_000  # random orders of types
 _NOBODY = np.zeros(0, dtype=np.int64)
 
 
@@ -120,18 +123,64 @@ class Gavel(Policy):
         view
             State of the run.
         """
+        self._forget(view)
+        self._clock = RoundClock(self.round)
+        self._began = 0.0  # of this round
+        self._changed = False  # jobs have arrived or completed since the last computation of shares
+        self._found, self._first = -math.inf, math.nan  # times of the last and the first computation of shares
+
+    def _forget(self, view: View | KnownJobs) -> None:
+        # What both forms of a run keep.
         self._pools, n = gpu_pools(view), len(view.speeds.together)
         self._types = types = tuple(view.speeds.types[t] for t in self._pools.type)  # of every pool
         self._rule = ALLOCATIONS.get(self.policy)(Setting(types, self._pools.capacity.astype(np.float64)))
         self._books = round_books(n, self._pools.pool, self._pools.size, self._pools.capacity)
         self._jobs = GavelJobs(view, self._books, self._pools, self.round)
-        self._clock = RoundClock(self.round)
         self._order = reference_order(types, tuple(self.type_order.lower().split("/")))
         self._draw = np.random.default_rng(self.seed)
         self._published_draw = random.Random(self.seed + 5)  # the seed and the generator of Gavel's simulator
-        self._began = 0.0  # of this round
-        self._changed = False  # jobs have arrived or completed since the last computation of shares
-        self._found, self._first = -math.inf, math.nan  # times of the last and the first computation of shares
+
+    def accelerator(self, jobs: KnownJobs) -> Order | None:
+        """Return the same decisions in compiled form; None if gangs may use several types.
+
+        Parameters
+        ----------
+        jobs
+            Jobs of the run.
+        """
+        if self.mixed:
+            return None
+        self._forget(jobs)
+        self._jobs.meet_all(jobs)
+        books, pays = self._books, np.where(np.isnan(jobs.restart), self.restart, jobs.restart) > 0
+        books.whole[pays] = 0.0  # a pause would cost more than it saves
+        orders = self._orders(1 if self._rule.aware else ORDERS_AT_ONCE)
+        turns = new_turns(books, self._jobs.housed, orders, random=not self._rule.aware)
+        w = turns.facts[0]
+        w.length, w.reset, w.waits = self.round, self.reset, self.as_published
+        w.pauses = self.whole_iterations and not self.restart
+        return Order(jobs.arrival, restart=self.restart, plan=turns, loop=turns_loop, step=self._step)
+
+    def _orders(self, count: int) -> Ints:
+        return np.array([self._service_order() for _ in range(count)])
+
+    def _step(self, state: State, t: GavelTurns) -> GavelTurns:
+        # What the compiled form leaves to Python.
+        w, now = t.facts[0], float(state.engine[0].now)
+        note_work(t)
+        if w.asks == SHARES:
+            usable, waited = t.usable[: w.usable].copy(), now - float(w.found)
+            clairvoyant = self.knowledge is Knowledge.CLAIRVOYANT
+            left = t.left[: w.usable].copy() if clairvoyant else np.full(usable.size, np.nan)
+            share = self._rule.shares(self._jobs.active(usable, now, left))
+            reset(self._books, usable, share, waited if math.isfinite(waited) else 0.0, self.round)
+            w.changed, w.found = 0, now
+            w.first = now if math.isnan(w.first) else w.first
+        elif w.asks == ORDERS:
+            t.orders[:], w.drawn = self._orders(ORDERS_AT_ONCE), 0
+        elif w.asks == WAKES:
+            t = t._replace(wakes=np.resize(t.wakes, 2 * t.wakes.size))
+        return t
 
     def decide(self, view: View) -> list[Decision]:
         """Choose the jobs of a round at its beginning; in between, end it early if no job runs to its end.
@@ -252,7 +301,7 @@ class GavelJobs:
     Parameters
     ----------
     view
-        State of the run.
+        State of the run, or its jobs before it begins.
     books
         Books of the rounds; their rates are written.
     pools
@@ -261,8 +310,8 @@ class GavelJobs:
         Length of a round, in seconds.
     """
 
-    def __init__(self, view: View, books: RoundBooks, pools: GpuPools, length: float) -> None:
-        self._books, self._rates = books, PoolRates(view, pools)
+    def __init__(self, view: View | KnownJobs, books: RoundBooks, pools: GpuPools, length: float) -> None:
+        self._books, self._rates, self._first = books, PoolRates(view, pools), pools.first
         gang, n = view.speeds.gang[:, None], books.gang.size
         together, spread = self._rates.together, self._rates.spread
         fits = np.where(gang <= pools.largest, together, spread)
@@ -291,6 +340,20 @@ class GavelJobs:
             self._books.rate[job, forbidden] = self._books.whole[job, forbidden] = 0.0
             self.may[job, forbidden] = False
             self.housed[job] = bool(self._books.rate[job].any())
+
+    def meet_all(self, jobs: KnownJobs) -> None:
+        """Fill in all jobs before a run, as `meet` does at their arrivals.
+
+        Parameters
+        ----------
+        jobs
+            Jobs of the run.
+        """
+        b, may = self._books, jobs.eligible[:, self._first][jobs.kind]
+        self.weight[:], self.arrival[:] = jobs.weight, jobs.arrival
+        b.rate[:], b.whole[:] = np.where(may, b.rate, 0.0), np.where(may, b.whole, 0.0)
+        self.may &= may
+        self.housed[:] = np.any(b.rate > 0, axis=1)
 
     def active(self, ids: Ints, now: float, left: Floats) -> ActiveJobs:
         """Return some jobs in the form that an allocation rule takes.

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from optsched.compiled import KERNEL, NESTED, njit
+from optsched.compiled import KERNEL, NESTED, entry, njit, types
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.cluster import Places
 from optsched.simulation.policy import Decision, Start, Stop, View
@@ -21,11 +21,14 @@ SMALL = 4000  # steps of the knapsack that are never worth a compilation
 ROUNDED = 1e-9  # relative, of sums of values
 
 
+_I, _F = types.int64, types.float64
+
+
 def _is_small(numbers: Ints, values: Floats, first: Ints, best: Floats, chosen: Ints, counts: Ints) -> bool:
     return numbers.size * best.shape[1] < SMALL
 
 
-@njit(interpreted=_is_small, **KERNEL)
+@njit(signature=types.void(_I[::1], _F[::1], _I[::1], _F[:, ::1], _I[:, ::1], _I[::1]), interpreted=_is_small, **KERNEL)
 def best_numbers(numbers: Ints, values: Floats, first: Ints, best: Floats, chosen: Ints, counts: Ints) -> None:
     """Choose the number of GPUs of every job, as `optsched.policies.goodput_allocation.best_counts` does.
 
@@ -98,7 +101,9 @@ def _fewest_nodes(need: int, free: Ints, may: Bools, node: Ints, count: Ints, at
     return end
 
 
-@njit(**KERNEL)
+@njit(
+    signature=types.void(_I[::1], _I[::1], _I[::1], types.boolean[:, ::1], _I[::1], _I[::1], _I[::1], _I[::1]), **KERNEL
+)
 def place_gangs(
     jobs: Ints, counts: Ints, row: Ints, eligible: Bools, free: Ints, node: Ints, count: Ints, first: Ints
 ) -> None:
@@ -246,7 +251,8 @@ class GoodputDeals:
         rate[holds] = self._rate_held[self._of[holds]]
         values = self._worth(rate * self._unit[self._of])
         values[self._first[:-1]] = self._none
-        best_numbers(self._numbers, values, self._first, self._best, self._chosen[: counts.size], counts)
+        choose = entry(best_numbers)
+        choose(self._numbers, values, self._first, self._best, self._chosen[: counts.size], counts)
         keeps = (counts > 0) & (counts == self._has)
         jobs = self._jobs.tolist()
         plan = {jobs[k]: self._held[jobs[k]] for k in np.flatnonzero(keeps).tolist()}
@@ -271,7 +277,8 @@ class GoodputDeals:
             return
         order = gangs[np.argsort(-counts[gangs], kind="stable")]
         first = np.zeros(order.size + 1, dtype=np.int64)
-        place_gangs(order, counts, self._row, self._eligible, free, self._node, self._count, first)
+        place = entry(place_gangs)
+        place(order, counts, self._row, self._eligible, free, self._node, self._count, first)
         places = list(zip(self._node[: first[-1]].tolist(), self._count[: first[-1]].tolist(), strict=True))
         for i, k in enumerate(order.tolist()):
             if first[i] < first[i + 1]:

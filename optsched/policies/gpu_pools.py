@@ -8,7 +8,7 @@ from functools import cached_property
 import numpy as np
 
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.simulation.policy import View
+from optsched.simulation.policy import KnownJobs, View
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,12 +45,12 @@ class PoolRates:
     Parameters
     ----------
     view
-        State of the run.
+        State of the run, or its jobs before it begins.
     pools
         Pools of the cluster.
     """
 
-    def __init__(self, view: View, pools: GpuPools) -> None:
+    def __init__(self, view: View | KnownJobs, pools: GpuPools) -> None:
         speeds = view.speeds
         self.together = np.ascontiguousarray(speeds.together[:, pools.type])
         self.spread = self.together
@@ -91,13 +91,13 @@ class PoolRates:
         return np.where(forbidden, 0.0, self.together[job]), np.where(forbidden, 0.0, self.spread[job])
 
 
-def gpu_pools(view: View) -> GpuPools:
+def gpu_pools(view: View | KnownJobs) -> GpuPools:
     """Return the pools of the cluster: one a GPU type, more if nodes of one type suit different jobs.
 
     Parameters
     ----------
     view
-        State of the run.
+        State of the run, or its jobs before it begins.
     """
     speeds = view.speeds
     _, first, pool = np.unique(view.node_kind, return_index=True, return_inverse=True)

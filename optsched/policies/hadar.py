@@ -8,13 +8,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from optsched.compiled import entry, worked
 from optsched.errors import check_legal
 from optsched.policies import POLICIES
 from optsched.policies.arrived_jobs import MOMENT, ULPS, UTILITIES, ArrivedJobs, require_one_of
 from optsched.policies.exponential_prices import ABOVE
-from optsched.policies.gpu_pools import gpu_pools
-from optsched.policies.hadar_auction import CHEAPEST
+from optsched.policies.gpu_pools import GpuPools, gpu_pools
 from optsched.policies.hadar_deal import (
     AHEAD,
     BEST,
@@ -29,15 +27,29 @@ from optsched.policies.hadar_deal import (
     books,
     deal,
     survey,
+    with_entries,
+    with_segments,
 )
 from optsched.policies.hadar_reservations import Plan, Request, Reservations
+from optsched.policies.hadar_turns import (
+    FLOOR,
+    HEADROOM,
+    HELD,
+    RAISE,
+    ROUNDS,
+    SEGMENTS,
+    TERMS,
+    HadarTurns,
+    new_turns,
+    note_work,
+    turns_loop,
+    with_sold,
+)
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Seconds
-from optsched.simulation.policy import Decision, Knowledge, Moves, Policy, View, Wake
-
-HEADROOM = 4.0  # Up at first, in units of what the first job pays at most: so that others seldom raise it
-FLOOR = 1e-3  # Lo, if not given: this part of what the first job pays for a GPU and round
+from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Moves, Order, Policy, View, Wake
+from optsched.simulation.state import State
 
 
 @POLICIES.register("hadar")
@@ -121,19 +133,71 @@ class Hadar(Policy):
         view
             The view of the new run.
         """
-        self._pools = gpu_pools(view)
-        n, count = len(view.speeds.together), self._pools.capacity.size
-        self._arrived = ArrivedJobs(n, self._pools, self.utility, self.round)
+        self._forget(gpu_pools(view), len(view.speeds.together))
         self._books, self._segments = books(self._pools, self._arrived), 0
-        self._reservations = Reservations(self._pools.capacity, self.round)
         self._clock = RoundClock(self.round)  # never stopped: round 0 begins at the first arrival
         self._asked = -1  # the last round whose beginning was asked to be woken at
         self._late = False  # its beginning is put off by a moment
         self._asleep = False  # no round can better anything until a job comes or goes
         self._alike = np.bincount(self._pools.pool) == 1  # pools of one node
+
+    def _forget(self, pools: GpuPools, n: int) -> None:
+        # What both forms of a run keep.
+        self._pools, self._arrived = pools, ArrivedJobs(n, pools, self.utility, self.round)
+        self._reservations = Reservations(pools.capacity, self.round)
         self._payoff, self._utility, self._end = np.zeros(n), np.zeros(n), np.full(n, np.inf)
         self._first = np.full(n, np.nan)  # the first round that a job could have bought
-        self._alone, self._shared = np.zeros((2, n, count))
+        self._alone, self._shared = np.zeros((2, n, pools.capacity.size))
+        self._turns: HadarTurns | None = None  # of a compiled run
+
+    def accelerator(self, jobs: KnownJobs) -> Order:
+        """Return the same decisions in compiled form.
+
+        Parameters
+        ----------
+        jobs
+            Jobs of the run.
+        """
+        self._forget(gpu_pools(jobs), jobs.n)
+        self._arrived.meet_all(jobs)
+        self._turns = new_turns(
+            self._pools, self._arrived, self._reservations, payoff=self._payoff, utility=self._utility, end=self._end,
+            first=self._first, alone=self._alone, shared=self._shared,
+        )  # fmt: skip
+        w = self._turns.facts[0]
+        w.length, w.restart, w.low, w.high = self.round, self.restart, self.low, self.high
+        w.fill, w.counting = self.fill, self._arrived.counts_active
+
+        def step(state: State, turns: HadarTurns) -> HadarTurns:
+            note_work(turns)
+            self._turns = self._step(jobs, int(state.engine[0].next - state.engine[0].finished), turns)
+            return self._turns
+
+        return Order(jobs.arrival, restart=self.restart, plan=self._turns, loop=turns_loop, step=step)
+
+    def _step(self, jobs: KnownJobs, active: int, t: HadarTurns) -> HadarTurns:
+        # What the compiled form leaves to Python.
+        w, b, arrived, reservations = t.facts[0], t.books, self._arrived, self._reservations
+        j = int(w.job)
+        if w.asks == TERMS:
+            weight, due, gang = float(jobs.weight[j]), float(jobs.due[j] - jobs.arrival[j]), int(jobs.gpus[j])
+            arrived.scale[j], arrived.span[j] = arrived.terms(j, weight, due, gang, active)
+            t.valued[j] = True
+        elif w.asks == RAISE:
+            reservations.used = int(w.used)
+            reservations.raise_to(float(w.want_low), float(w.want_high), int(arrived.gang[j]))
+            prices = reservations.price_of
+            assert prices is not None
+            w.priced, w.price_low, w.price_high, w.log_range = 1, prices.low, prices.high, prices.log_range
+            w.widest, t.scale[:], t.known[:] = max(w.widest, arrived.gang[j]), prices.scale, 0
+        elif w.asks == ROUNDS:
+            reservations.make_room(int(w.want))
+            t = with_sold(t, reservations.sold)
+        elif w.asks == SEGMENTS:
+            t = t._replace(books=with_segments(b, int(w.segments + w.want)))
+        elif w.asks == HELD:
+            t = t._replace(books=with_entries(b))
+        return t
 
     def decide(self, view: View) -> Iterator[Decision]:
         """Sell plans to new jobs; at the beginning of a round carry out the plans that are due.
@@ -199,9 +263,7 @@ class Hadar(Policy):
             begins = np.append(True, (np.diff(rounds) > 1) | (take[1:] != take[:-1]).any(axis=1)).nonzero()[0]
         at, end, b = self._segments, self._segments + begins.size, self._books
         if end > b.first.size:
-            more, count = end + b.first.size, take.shape[1]
-            rows = np.resize(b.first, more), np.resize(b.last, more), np.resize(b.take, (more, count))
-            b = self._books = b._replace(first=rows[0], last=rows[1], take=rows[2])
+            b = self._books = with_segments(b, end)
         b.first[at:end], b.take[at:end] = rounds[begins], take[begins]
         b.last[at:end] = rounds[np.append(begins[1:], rounds.size) - 1]
         b.at[j], b.until[j], b.buyer[b.counts[BUYERS]] = at, end, j
@@ -225,23 +287,15 @@ class Hadar(Policy):
         now, length, boundary = view.now, self.round, self._clock.begins(self._clock.number)
         moment = MOMENT * length + ULPS * math.ulp(max(now, length))
         terms = np.array([boundary - now, moment, length, self.restart])
-        return int(entry(survey)(self._books, active, view.left_of(active), self._clock.number, now, terms, self.fill))
+        return int(survey(self._books, active, view.left_of(active), self._clock.number, now, terms, self.fill))
 
     def _moves(self, view: View, active: Ints, sells: bool) -> Moves:
         # The moves of a round: jobs run by their plans, the others on the GPUs that are left.
-        b, sale, now = self._books, self._books.sale, view.now
-        if sells:
-            least, greatest, wanted = sale.low, sale.log_range, sale.log_range > 0
-            low = np.where(wanted, least / CHEAPEST, 0.0)
-            logs = np.log(np.where(wanted, greatest, 1.0)) - np.log(np.where(wanted, low, 1.0))
-            sale.low[:], sale.log_range[:] = low, np.where(wanted, logs, 0.0)
+        b, now = self._books, view.now
         if b.counts[ENTRIES] + b.node.size > b.jobs.held_machine.size:
-            size = 2 * b.jobs.held_machine.size
-            machine, count = np.resize(b.jobs.held_machine, size), np.resize(b.jobs.held_count, size)
-            b = self._books = b._replace(jobs=b.jobs._replace(held_machine=machine, held_count=count))
+            b = self._books = with_entries(b)
         late = max(0.0, now - self._clock.begins(self._clock.number)) + ULPS * math.ulp(now)
-        entry(deal)(b, active, late, sells)
-        worked(deal, active.size)
+        deal(b, active, late, sells)
         stops, starts, entries = b.counts[[STOPS, MOVES, NAMED]].tolist()
         return Moves(
             stop=b.stop[:stops], start=b.start[:starts], first=b.begins[: starts + 1],
@@ -261,7 +315,10 @@ class Hadar(Policy):
             ``hadar_widest`` f64[H]; ``hadar_constants``: Lo, Up, what raising them added to the dual value, and when round
             0 began.
         """
-        reservations = self._reservations
+        reservations, turns = self._reservations, self._turns
+        if turns is not None:
+            reservations.used = int(turns.facts[0].used)
+        zero = self._clock.zero if turns is None else float(turns.facts[0].zero)
         capacity, prices = reservations.capacity, reservations.price_of
         low, high = (0.0, 0.0) if prices is None else (prices.low, prices.high)
         widest = np.ones_like(capacity) if prices is None else prices.widest
@@ -277,5 +334,5 @@ class Hadar(Policy):
             "hadar_sold": reservations.sold[: reservations.used].astype(np.float64),
             "hadar_capacity": capacity.astype(np.float64),
             "hadar_widest": widest.astype(np.float64),
-            "hadar_constants": np.array([low, high, reservations.jumps, self._clock.zero]),
+            "hadar_constants": np.array([low, high, reservations.jumps, zero]),
         }

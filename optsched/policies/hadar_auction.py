@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,6 +73,7 @@ class Auction:
         high = worth.max(axis=0, initial=0.0)
         wanted = high > 0
         low = np.where(wanted, least / CHEAPEST, 0.0)
-        log_range = np.where(wanted, np.log(np.where(wanted, high, 1.0)) - np.log(np.where(wanted, low, 1.0)), 0.0)
+        # numpy has its own logarithm for some processors
+        spans = [math.log(most) - math.log(least) if most > 0 else 0.0 for least, most in zip(low, high, strict=True)]
         widest = np.minimum(pools.capacity, int(b.gang.max(initial=1)))
-        return PriceRange(low, log_range, (pools.capacity - widest + 1).astype(np.float64), np.array(True))
+        return PriceRange(low, np.array(spans), (pools.capacity - widest + 1).astype(np.float64), np.array(True))

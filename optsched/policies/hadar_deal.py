@@ -6,15 +6,16 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-from optsched.compiled import KERNEL, NESTED, njit, types
+from optsched.compiled import NESTED, njit
 from optsched.policies.arrived_jobs import LONGEST, ArrivedJobs
 from optsched.policies.gpu_pools import GpuPools
 from optsched.policies.hadar_allocation import AGE, LEFT, LENGTH, RESTART, SCALE, SLACK, SPAN, Lots
+from optsched.policies.hadar_auction import CHEAPEST
 from optsched.policies.hadar_round import (
     FreeDevices,
     PriceRange,
@@ -115,9 +116,32 @@ def books(pools: GpuPools, arrived: ArrivedJobs) -> Books:
     )  # fmt: skip
 
 
-_EXAMPLE = GpuPools(*np.zeros((4, 1), dtype=np.int64))
-_BOOKS = numba.typeof(books(_EXAMPLE, ArrivedJobs(1, _EXAMPLE, "jct", 1.0)))
-_I, _F = types.int64, types.float64
+def with_segments(b: Books, least: int) -> Books:
+    """Return the same books with room for more segments of plans.
+
+    Parameters
+    ----------
+    b
+        The books.
+    least
+        Number of segments for which there must be room.
+    """
+    more, count = least + b.first.size, b.take.shape[1]
+    rows = np.resize(b.first, more), np.resize(b.last, more), np.resize(b.take, (more, count))
+    return b._replace(first=rows[0], last=rows[1], take=rows[2])
+
+
+def with_entries(b: Books) -> Books:
+    """Return the same books with twice the room for GPUs that jobs hold.
+
+    Parameters
+    ----------
+    b
+        The books.
+    """
+    size = 2 * b.jobs.held_machine.size
+    machine, count = np.resize(b.jobs.held_machine, size), np.resize(b.jobs.held_count, size)
+    return b._replace(jobs=b.jobs._replace(held_machine=machine, held_count=count))
 
 
 @njit(**NESTED)
@@ -220,8 +244,8 @@ def _bid(b: Books, j: int, left: float, now: float, length: float, restart: floa
 
 @njit(**NESTED)
 def _range(b: Books) -> None:
-    # The least and the greatest value of a GPU of each pool for a round (`Auction.price_range`), and the GPUs that must be
-    # sold for the greatest price: as many as are free.
+    # The prices of a GPU of each pool for a round, between a part of its least value and its greatest one
+    # (`Auction.price_range`); the price is highest when the widest gang finds one GPU too few.
     least, greatest, capacity, widest = b.sale.low, b.sale.log_range, b.scratch.lots[0], 1
     least[:], greatest[:], capacity[:] = np.inf, 0.0, 0
     for h in range(b.size.size):
@@ -243,6 +267,8 @@ def _range(b: Books) -> None:
                 greatest[p] = max(greatest[p], worth)
     for p in range(capacity.size):
         b.sale.scale[p] = capacity[p] - min(capacity[p], widest) + 1
+        low, high = least[p] / CHEAPEST, greatest[p]
+        least[p], greatest[p] = (low, math.log(high) - math.log(low)) if high > 0.0 else (0.0, 0.0)
 
 
 @njit(**NESTED)
@@ -253,7 +279,7 @@ def _at_best(b: Books, active: Ints) -> bool:
     return True
 
 
-@njit(signature=_I(_BOOKS, _I[::1], _F[::1], _I, _F, _F[::1], types.boolean), **KERNEL)
+@njit(**NESTED)
 def survey(b: Books, active: Ints, left: Floats, number: int, now: float, terms: Floats, fill: bool) -> int:
     """Read a round that begins, and return what it needs.
 
@@ -413,7 +439,7 @@ def _note(b: Books, k: int, late: float) -> None:
     b.ran[j], b.rate[j] = True, rate
 
 
-@njit(signature=types.void(_BOOKS, _I[::1], _F, types.boolean), **KERNEL)
+@njit(**NESTED)
 def deal(b: Books, active: Ints, late: float, sells: bool) -> None:
     """Sell the GPUs that no plan uses, and write the moves of a round after its `survey`.
 

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optsched.compiled import KERNEL, NESTED, entry, njit, types, worked
+from optsched.compiled import KERNEL, NESTED, njit
 from optsched.compiled.heap import pop, push
 from optsched.errors import InputError
 from optsched.policies.exponential_prices import PriceFunction, price_below
@@ -39,7 +39,7 @@ class Offers(NamedTuple):
 
     All later rounds are like ``tail``. ``sold`` i64[tail + 1, H]; ``room`` devices and ``scale`` (`PriceFunction`), i64[H];
     ``range`` f64[3]: Lo, Up and ln(Up / Lo). Written on demand: ``price`` f64[tail + 1, H]; ``by_price`` i64[tail + 1, H],
-    resources from the cheapest to the dearest; ``known`` i64[1], the number of these rows that are computed; ``cost``
+    resources from the cheapest to the dearest; ``known`` i64[tail + 1], 1 if these of a round are computed; ``cost``
     f64[rounds], the least prices of a gang.
     """
 
@@ -53,12 +53,6 @@ class Offers(NamedTuple):
     by_price: Ints
     known: Ints
     cost: Floats
-
-
-_I, _F = types.int64, types.float64
-_OFFERS = types.NamedTuple(
-    (_I[:, ::1], _I[::1], _I[::1], _F[::1], _I[::1], _I[::1], _F[:, ::1], _I[:, ::1], _I[::1], _F[::1]), Offers
-)
 
 
 @njit(**NESTED)
@@ -85,7 +79,7 @@ def _price(o: Offers, i: int) -> None:
             o.by_price[i, k] = o.by_price[i, k - 1]
             k -= 1
         o.price[i, h], o.by_price[i, k] = price, h
-    o.known[0] = i + 1
+    o.known[i] = 1
 
 
 @njit(**KERNEL)
@@ -114,7 +108,7 @@ def cheapest(gang: int, alone: Floats, shared: Floats, speed: float, lots: Lots,
         if alone[h] >= speed and lots.free[h] >= gang:
             best, single = gang * lots.price[h], h
             break
-    if gang > 1:
+    if gang > 1 and take.size > 1:
         cost = cheapest_apart(gang, speed, shared, lots, take)
         if cost < best:
             return cost
@@ -124,9 +118,16 @@ def cheapest(gang: int, alone: Floats, shared: Floats, speed: float, lots: Lots,
     return best
 
 
-@njit(
-    signature=types.Tuple((_F, _I))(_OFFERS, _I, _F[::1], _F[::1], _F, _I, _F[::1], _F, _F[::1], _I[::1], _I), **KERNEL
-)
+@njit(**NESTED)
+def _fill(heap: Floats, cost: Floats, count: int) -> None:
+    # A heap of the first finite costs, as minus a cost each.
+    size = 0
+    for price in cost:
+        if price < np.inf and size < count:
+            size = push(heap, 0, size, -price)
+
+
+@njit(**NESTED)
 def best_finish(
     o: Offers,
     gang: int,
@@ -170,19 +171,22 @@ def best_finish(
     Notes
     -----
     It stops where the utility, less the lowest price for the whole job, is no better than the best so far. ``margin`` is
-    more than what rounding can change in the sum of the cheapest rounds.
+    more than what rounding can change in the sum of the cheapest rounds. The heap is made when the first of the rounds that
+    it holds gives way to a cheaper one.
     """
     tail = o.sold.shape[0] - 1
-    best, last, size, total, dearest = -np.inf, -1, 0, 0.0, 0.0
+    best, last, size, total, dearest, top, heaped = -np.inf, -1, 0, 0.0, 0.0, 0.0, False
     for i in range(rounds):
-        if i >= o.known[0] and i <= tail:
-            _price(o, i)
         if i <= tail:
+            if o.known[i] == 0:
+                _price(o, i)
             o.cost[i] = cheapest(gang, alone, shared, speed, lots_of(o, i), take)
         else:
             o.cost[i] = o.cost[tail]
         cost = o.cost[i]
         if size == count:
+            if i > tail and cost >= top:
+                break  # all that is left is like this round
             worth = utility(terms[3], terms[4], (terms[0] + terms[1] * i) + terms[2])
             margin = ROUNDING * (rounds + gang) * count * dearest
             if worth - count * (gang * o.range[0]) + margin <= max(best, enough):
@@ -192,13 +196,18 @@ def best_finish(
         dearest = max(dearest, cost)
         if size < count:
             total += cost
-        elif -cost > heap[0]:  # the dearest of the cheapest so far is on top, as minus its cost
-            total += cost + heap[0]
+            top = max(top, cost)
+            size += 1
+        elif cost < top:  # the dearest of the cheapest so far is on top of the heap, as minus its cost
+            if not heaped:
+                heaped = True
+                _fill(heap, o.cost[:i], count)
+            total += cost - top
             pop(heap, 0, size)
-            size -= 1
+            push(heap, 0, size - 1, -cost)
+            top = -heap[0]
         else:
             continue  # not later for nothing
-        size = push(heap, 0, size, -cost)
         if size == count:
             value = utility(terms[3], terms[4], (terms[0] + terms[1] * i) + terms[2]) - total
             if value > best:
@@ -206,7 +215,7 @@ def best_finish(
     return best, last
 
 
-@njit(signature=types.void(_OFFERS, _I, _F[::1], _F[::1], _F, _I[::1], _I[:, ::1]), **KERNEL)
+@njit(**NESTED)
 def round_devices(o: Offers, gang: int, alone: Floats, shared: Floats, speed: float, chosen: Ints, take: Ints) -> None:
     """Compute the devices that are cheapest in k rounds.
 
@@ -242,7 +251,6 @@ def rounds_needed(work: float, speed: float, seconds: float) -> float:
 
 
 ROUNDING = 1e-14  # relative, of a sum of two terms a round: some ulps
-ROUNDS = 16  # of `best_finish`, that are as much work as an event
 MOST_ROUNDS = 20_000_000  # rounds x resources whose sales are kept
 LONGEST = 20_000  # rounds that a plan may look ahead: longer jobs make no plan
 
@@ -365,13 +373,11 @@ class Reservations:
         offers = self._offers(first, tail, rounds)
         gang, alone, shared = request.gang, request.alone, request.shared
         take = np.zeros(self.capacity.size, dtype=np.int64)
-        find, find_devices = entry(best_finish), entry(round_devices)
         most, speed, left, prices = 0.0, 0.0, 0.0, offers.cost[:0]
         for x, k in counts.items():
             rest, end = request.restart + request.work / x - (k - 1) * seconds, min(rounds, tail + k)
             terms = np.array([request.age, self.length, rest, request.scale, request.span])
-            payoff, last = find(offers, gang, alone, shared, x, k, terms, most, np.empty(k), take, end)
-            worked(best_finish, end // ROUNDS)
+            payoff, last = best_finish(offers, gang, alone, shared, x, k, terms, most, np.empty(k), take, end)
             if payoff > most:
                 most, speed, left, prices = payoff, x, rest, offers.cost[: last + 1].copy()
         if not prices.size:
@@ -379,21 +385,37 @@ class Reservations:
         count = counts[speed]
         chosen = np.arange(count) if count == prices.size else np.sort(np.argsort(prices, kind="stable")[:count])
         devices = np.zeros((count, self.capacity.size), dtype=np.int64)
-        find_devices(offers, gang, alone, shared, speed, chosen, devices)
+        round_devices(offers, gang, alone, shared, speed, chosen, devices)
         age = request.age + self.length * float(chosen[-1]) + left
         worth = request.worth(age)
         return Plan(first + chosen, devices, speed, age, worth, worth - math.fsum(prices[chosen].tolist()))
 
+    def make_room(self, rounds: int) -> None:
+        """Enlarge ``sold`` if it has fewer rows.
+
+        Parameters
+        ----------
+        rounds
+            Rounds that plans may use, from round 0 on.
+
+        Raises
+        ------
+        InputError
+            There are too many.
+        """
+        have, count = self.sold.shape
+        if rounds > have:
+            if rounds * count > MOST_ROUNDS:
+                legal = f"longer rounds: at most {MOST_ROUNDS // count} of them up to the end of the last plan"
+                raise InputError(f"{rounds} rounds are too many to plan", field="hadar: round", legal=legal)
+            more = np.zeros((max(rounds, 2 * have), count), dtype=np.int64)
+            more[:have] = self.sold
+            self.sold = more
+
     def _offers(self, first: int, tail: int, rounds: int) -> Offers:
         assert self.price_of is not None
         count, price_of = self.capacity.size, self.price_of
-        if first + rounds > self.sold.shape[0]:
-            if (first + rounds) * count > MOST_ROUNDS:
-                legal = f"longer rounds: at most {MOST_ROUNDS // count} of them up to the end of the last plan"
-                raise InputError(f"{first + rounds} rounds are too many to plan", field="hadar: round", legal=legal)
-            more = np.zeros((max(first + rounds, 2 * self.sold.shape[0]), count), dtype=np.int64)
-            more[: self.sold.shape[0]] = self.sold
-            self.sold = more
+        self.make_room(first + rounds)
         rows = min(tail + 1, rounds)
         return Offers(
             sold=self.sold[first : first + rows],
@@ -404,7 +426,7 @@ class Reservations:
             machines=self._machines,
             price=np.empty((rows, count)),
             by_price=np.empty((rows, count), dtype=np.int64),
-            known=np.zeros(1, dtype=np.int64),
+            known=np.zeros(rows, dtype=np.int64),
             cost=np.empty(rounds),
         )
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from optsched.compiled import NESTED, njit
+
 SHORTEST = 1e-3  # seconds of a round: shorter ones are within the rounding errors of late clocks
 
 
@@ -80,3 +82,24 @@ class RoundClock:
         while self.begins(self.number) < now:
             self.number += 1
         return self.begins(self.number)
+
+
+@njit(**NESTED)
+def next_round(zero: float, length: float, number: int, now: float) -> int:
+    """Return the number of the first round, from ``number`` on, that begins at ``now`` or later, as `RoundClock.upcoming`.
+
+    Parameters
+    ----------
+    zero
+        Beginning of round 0, in seconds.
+    length
+        Length of a round, in seconds.
+    number
+        Least number of a round.
+    now
+        Time in seconds.
+    """
+    number = max(number, math.floor((now - zero) / length))
+    while zero + number * length < now:
+        number += 1
+    return number

@@ -13,14 +13,15 @@ import sys
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from optsched.classes import usual_class
+from optsched.classes import ScheduleClass, usual_class
 from optsched.errors import InputError, OptschedError
 from optsched.policies import POLICIES
 from optsched.policies.placements import PLACEMENTS
 from optsched.problem.instance import Instance, Source, instance_of
+from optsched.problem.objectives import get_objective
 from optsched.registry import Registry, made, near_matches, parameters_of
 from optsched.simulation.adopted import PlainPolicy, adopt, has_method, methods
-from optsched.simulation.engine import Advance, run_policy
+from optsched.simulation.engine import Advance, play, run_policy
 from optsched.simulation.placement import Placement
 from optsched.simulation.policy import PLACES, BasePolicy, Knowledge, class_of, uses_of
 from optsched.simulation.run import RUNS, Run
@@ -90,6 +91,42 @@ def simulate(
     """
     # The policy comes first: an error in its name is reported before a log is read.
     chosen, instance = specify(policy, placement), instance_of(instance)
+    chosen, kind = _on(instance, chosen)
+    run = RUNS.of(kind.name).engine or run_policy
+    done = run(instance.relative, chosen.policy, chosen.placement, name=chosen.text, progress=progress)
+    return done.on_clock(instance)
+
+
+def simulated_value(instance: Instance, specification: Specification, objective: str) -> tuple[float, str]:
+    """Return the value of a policy's run, as `Run.value` does, and the class of its schedule.
+
+    It takes less time than `simulate` for small instances, since no schedule is made.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    specification
+        Policy and placement.
+    objective
+        Name of the objective.
+
+    Returns
+    -------
+    tuple
+        The value, nan if a job did not finish; the name of the class.
+    """
+    chosen, kind = _on(instance, specification)
+    if RUNS.of(kind.name).engine is not None:
+        run = simulate(instance, specification)
+        return run.value(objective), run.schedule_class
+    played = play(instance.relative, chosen.policy, chosen.placement, name=chosen.text)
+    value, schedule_class = played.value(objective)
+    return value + float(get_objective(objective).clock_part(instance)), schedule_class
+
+
+def _on(instance: Instance, chosen: Specification) -> tuple[Specification, ScheduleClass]:
+    """Return the form of a policy that runs on an instance, and the class of its schedules; `InputError` if it has none."""
     form = form_on(chosen.policy, instance.relative)
     if form is not chosen.policy:  # its form has its own placement
         place = made(PLACEMENTS.get, "placement", default_placement(form))
@@ -100,9 +137,7 @@ def simulate(
         legal = f"a policy for jobs with {meant.lacking}: {names}; where they are tasks also --job-level"
         message = f"it schedules whole jobs, these have {meant.lacking}"
         raise InputError(message, field="policy", value=chosen.text, legal=legal)
-    run = RUNS.of(kind.name).engine or run_policy
-    done = run(instance.relative, chosen.policy, chosen.placement, name=chosen.text, progress=progress)
-    return done.on_clock(instance)
+    return chosen, kind
 
 
 # --- a policy and a placement from text -------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from optsched.errors import InputError
+from optsched.problem.memory import require_room
 
 
 def file_name(text: str) -> str:
@@ -305,6 +306,8 @@ def read_bytes(path: str | os.PathLike[str], most: int | None = None) -> bytes:
     try:
         with source.open("rb") as file:
             size = os.fstat(file.fileno()).st_size
+            if size <= most and source.suffix.lower() != ".parquet":
+                require_room(size, source)
             content = b"" if size > most else file.read(most + 1)
     except FileNotFoundError:
         raise InputError("no such file", file=source) from None

@@ -6,6 +6,7 @@ import math
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -110,6 +111,12 @@ class Cluster(NodeArrays):
             "node_memory": np.repeat(np.array(memory, dtype=np.float64), counts),
         }
         self.__dict__.update(derived, **{name: frozen(array) for name, array in arrays.items()})
+
+    @cached_property
+    def node_kind(self) -> npt.NDArray[np.int64]:
+        """The kind of every node, i64[N]; nodes of one kind (GPU type, memory of a GPU) suit the same jobs."""
+        kinds = np.column_stack([self.node_type, self.node_memory])
+        return frozen(np.unique(kinds, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64))
 
     @classmethod
     def parse(cls, spec: str) -> Cluster:

@@ -55,7 +55,7 @@ def parse_json(
         4,300 digits, half a surrogate pair, or a key that is given twice in an object.
     """
     try:
-        document = json.loads(content, object_pairs_hook=_once)
+        document = loads_once(content)
     except _RepeatedKey as error:
         raise InputError(
             "a key is given twice in an object", file=path, field=str(error), legal="each key once"
@@ -68,6 +68,22 @@ def parse_json(
     except ValueError as error:  # nested too deeply, half a surrogate pair
         raise InputError(f"not {what} that can be read: {error}", file=path, legal=legal) from None
     return document
+
+
+def loads_once(content: bytes) -> Any:
+    """Return the value of a JSON document in which no object has a key twice.
+
+    Parameters
+    ----------
+    content
+        Bytes of the document.
+
+    Raises
+    ------
+    ValueError
+        If it is not JSON, or a key is given twice in an object.
+    """
+    return json.loads(content, object_pairs_hook=_once)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

@@ -40,6 +40,8 @@ def epoch_of(arrival: Floats, due: Floats) -> float:
     if arrival.size == 0:
         return 0.0
     first = float(arrival.min())
+    if first == 0:
+        return 0.0
     times = np.concatenate([arrival, due[np.isfinite(due)]])
     if _exactly_less(times, first):
         return first

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from functools import cached_property
 from typing import Any, Protocol
@@ -38,6 +38,7 @@ from optsched.problem.job_table import (
     table_of,
 )
 from optsched.problem.objectives import get_objective
+from optsched.problem.plain_jobs import PlainJobs, plain_of
 from optsched.problem.scaling import Scaling
 from optsched.problem.speed_model import LAST, SpeedModel, speed_models
 from optsched.problem.throughputs import Throughputs
@@ -99,7 +100,7 @@ class Instance(ModelledJobs):
 
     def __init__(
         self,
-        jobs: Iterable[Job] | pl.DataFrame | PandasFrame,
+        jobs: Iterable[Job] | pl.DataFrame | PandasFrame | PlainJobs,
         cluster: Cluster | str,
         name: str = "",
         objective: str | None = None,
@@ -112,24 +113,20 @@ class Instance(ModelledJobs):
         **speeds: Any,
     ) -> None:
         cluster = cluster if isinstance(cluster, Cluster) else Cluster.parse(cluster)
-        given = table_of(jobs)
-        table = normal_table(given, file)
+        rows = list(jobs) if isinstance(jobs, Iterator) else jobs
+        plain = plain_of(rows, cluster)
+        given = table_of(rows.table() if isinstance(rows, PlainJobs) else rows) if plain is None else None
+        table = None if given is None else normal_table(given, file)
         if interference is not None and not isinstance(interference, Interference):
             interference = Interference(interference)  # says what is legal
         models = _models(speeds)
-        problems = missing_values(given)
-        problems += [problem for model in models for problem in model.problems(table, cluster)]
-        needs = table
-        for model in models if not problems else ():
-            memory = model.memory(needs, cluster)
-            needs = needs if memory is None else needs.with_columns(memory)
-        problems = sorted(problems + job_problems(needs, cluster, models), key=lambda problem: problem.row)
-        if problems:
-            raise RowErrors(file, problems, table.height)
-        names = set(table["profile"].drop_nulls().to_list())
+        state: dict[str, Any] = {"_plain": plain}
+        names: set[str] = set()
+        if given is not None and table is not None:
+            state = {"table": table, "_needs": _valid(given, table, cluster, models, file)}
+            names = set(table["profile"].drop_nulls().to_list())
         self._set(
-            table=table,
-            _needs=needs,
+            **state,
             cluster=cluster,
             name=name,
             objective=None if objective is None else get_objective(objective).name,
@@ -150,7 +147,7 @@ class Instance(ModelledJobs):
         arrays = self._columns() if arrays is None else arrays
         for array in arrays.values():
             array.flags.writeable = False
-        self.__dict__.update(arrays, _arrays=arrays, n=self.table.height)
+        self.__dict__.update(arrays, _arrays=arrays, n=arrays["gpus"].size)
         self.__dict__["epoch"] = epoch_of(self.arrival, self.due) if epoch is None else epoch
 
     name: str
@@ -172,7 +169,7 @@ class Instance(ModelledJobs):
         raise AttributeError("an Instance is frozen")
 
     def __len__(self) -> int:
-        return self.table.height
+        return self.n
 
     def __repr__(self) -> str:
         return f"Instance({self.name!r}, {self.n} job{'s' if self.n != 1 else ''}, {self.cluster.spec})"
@@ -192,6 +189,8 @@ class Instance(ModelledJobs):
             return True
         if self.digest != other.digest or (self.objective, self.optimum) != (other.objective, other.optimum):
             return False
+        if self._plain is not None and other._plain is not None:
+            return True
         return self.table.select(_LABELS).equals(other.table.select(_LABELS))
 
     def __hash__(self) -> int:
@@ -199,7 +198,8 @@ class Instance(ModelledJobs):
 
     def __getstate__(self) -> dict[str, Any]:
         # What was computed from the rest is computed again: a pickle holds what a file holds.
-        return {key: self.__dict__[key] for key in _STATE}
+        jobs = ("table", "_needs") if self._plain is None else ("_plain",)
+        return {key: getattr(self, key) for key in (*jobs, *_STATE)}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self._set(**state, file=None, zero=0.0)
@@ -213,13 +213,18 @@ class Instance(ModelledJobs):
         if self.epoch == 0:
             return self
         shifted = object.__new__(Instance)
-        earlier = [pl.col("arrival") - self.epoch, pl.col("due") - self.epoch]
-        if self.table["ran"].null_count() < self.n:
-            earlier.append(pieces_earlier(self.epoch))
-        table = self.table.with_columns(earlier)
-        changed = {"table": table, "_needs": table if self._needs is self.table else self._needs.with_columns(earlier)}
-        arrays = {**self._arrays, "arrival": self.arrival - self.epoch, "due": self.due - self.epoch}
+        moments = {"arrival": self.arrival - self.epoch, "due": self.due - self.epoch}
+        if self._plain is not None:
+            dates = self._plain.numbers["due"] - self.epoch
+            changed: dict[str, Any] = {"_plain": self._plain.changed(arrival=moments["arrival"], due=dates)}
+        else:
+            earlier = [pl.col("arrival") - self.epoch, pl.col("due") - self.epoch]
+            if self.table["ran"].null_count() < self.n:
+                earlier.append(pieces_earlier(self.epoch))
+            changed = self._with_columns(earlier)
+        arrays = {**self._arrays, **moments}
         shifted._set(arrays, 0.0, **{**self.__getstate__(), **changed, "file": None, "zero": self.epoch})
+        self._name_alike(shifted)
         if self.optimum:
             moved = get_objective(str(self.optimum["objective"])).clock_part(self)
             shifted.__dict__["optimum"] = {**self.optimum, "value": Fraction(self.optimum["value"]) - moved}
@@ -228,6 +233,8 @@ class Instance(ModelledJobs):
     @cached_property
     def walltime(self) -> Floats:
         """Limit in seconds that the user of every job stated, f64[n]; inf for a job without one."""
+        if not self._states("walltime"):
+            return np.full(self.n, np.inf)
         limits: Floats = self.table["walltime"].fill_null(np.inf).to_numpy()
         return limits
 
@@ -278,6 +285,8 @@ class Instance(ModelledJobs):
     def kinds(self) -> tuple[str | None, ...]:
         """Kind of every job in the table of interference: its profile or its model; None if neither is there."""
         known = set() if self.interference is None else set(self.interference.kinds)
+        if not known:
+            return (None,) * self.n
         names = zip(self.table["profile"].to_list(), self.table["model"].to_list(), strict=True)
         return tuple(profile if profile in known else model if model in known else None for profile, model in names)
 
@@ -319,7 +328,8 @@ class Instance(ModelledJobs):
         if "optimum" not in changes and changes.keys() - {"name", "objective", "recipe"}:
             changes["optimum"] = None  # proved for something else
         given = {model.name: model.given for model in self.models if model.document is not None}
-        return Instance(**{**self._parts(), **given, **changes})
+        jobs = self.table if self._plain is None else self._plain
+        return Instance(**{**self._parts(), "jobs": jobs, **given, **changes})
 
     def weighted_by(self, weight: Floats, due: Floats | None = None) -> Instance:
         """Return the same jobs with other weights, for bounds; nothing is validated, and no optimum is stated.
@@ -332,13 +342,24 @@ class Instance(ModelledJobs):
             Due dates in seconds, f64[n], within 1e18 of 0; None: those that the jobs have.
         """
         arrays = {"weight": weight, **({} if due is None else {"due": due})}
-        columns = [pl.Series(name, values) for name, values in arrays.items()]
-        table = self.table.with_columns(columns)
-        needs = table if self._needs is self.table else self._needs.with_columns(columns)
+        if self._plain is not None:
+            changed: dict[str, Any] = {"_plain": self._plain.changed(**arrays)}
+        else:
+            changed = self._with_columns([pl.Series(name, values) for name, values in arrays.items()])
         made = object.__new__(Instance)
-        parts = {**self.__getstate__(), "table": table, "_needs": needs, "optimum": None, "file": None}
+        parts = {**self.__getstate__(), **changed, "optimum": None, "file": None}
         made._set({**self._arrays, **arrays}, self.epoch if due is None else None, **parts, zero=self.zero)
+        self._name_alike(made)
         return made
+
+    def _with_columns(self, columns: Sequence[pl.Expr | pl.Series]) -> dict[str, pl.DataFrame]:
+        table = self.table.with_columns(columns)
+        return {"table": table, "_needs": table if self._needs is self.table else self._needs.with_columns(columns)}
+
+    def _name_alike(self, other: Instance) -> None:
+        # A million ids as objects take much memory: those that exist serve copies, too.
+        if "ids" in self.__dict__:
+            other.__dict__["ids"] = self.ids
 
     def with_cluster(self, cluster: Cluster | str) -> Instance:
         """Return the same jobs on another cluster, without a proven optimum.
@@ -376,14 +397,14 @@ class Instance(ModelledJobs):
 
         h.update(json.dumps(self.cluster.to_json(), sort_keys=True).encode())
         h.update(self._ids_text().encode())
-        stated = [column for column in _IF_STATED if self.table[column].null_count() < self.n]
+        stated = [column for column in _IF_STATED if self._states(column)]
         for column in (*_NUMBERS, *stated):
             h.update(column.encode())
             h.update(self.floats(column, math.nan).astype("<f8", copy=False).data)
         h.update(b"gpus")
         h.update(self.gpus.astype("<i8", copy=False).data)
         for column in ("profile", "gpu_types"):
-            if self.table[column].null_count() < self.n:
+            if self._states(column):
                 add(self.table[column].to_list())
         for model in self.models:
             jobs = self.jobs_at(model.name)
@@ -400,6 +421,8 @@ class Instance(ModelledJobs):
 
     def _ids_text(self) -> str:
         # The ids as JSON; where none needs an escape, polars joins them ten times as fast.
+        if self._plain is not None:
+            return json.dumps(self.ids)
         ids = self.table["id"]
         if not self.n or ids.str.contains(_ESCAPED).any():
             return json.dumps(self.ids)
@@ -407,10 +430,10 @@ class Instance(ModelledJobs):
 
     def to_json(self) -> dict[str, Any]:
         """The document of an instance file (``"format": "optsched-instance/1"``)."""
-        return document(self._parts(), self.models)
+        return document({"jobs": self.table, **self._parts()}, self.models)
 
     def _parts(self) -> dict[str, Any]:
-        return {"jobs": self.table, **{key: self.__dict__[key] for key in _PARTS}}
+        return {key: self.__dict__[key] for key in _PARTS}
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write an instance file, whole or not at all.
@@ -420,7 +443,7 @@ class Instance(ModelledJobs):
         path
             File to write, ``.json`` or ``.parquet``.
         """
-        write_parts(path, self._parts(), self.models)
+        write_parts(path, {"jobs": self.table, **self._parts()}, self.models)
 
     @staticmethod
     def load(path: str | os.PathLike[str]) -> Instance:
@@ -445,7 +468,27 @@ class Instance(ModelledJobs):
 
 
 _PARTS = ("cluster", "name", "objective", "recipe", "optimum", "contention", "interference")
-_STATE = ("table", "_needs", "models", *_PARTS)
+_STATE = ("models", *_PARTS)
+
+
+def _valid(
+    given: pl.DataFrame,
+    table: pl.DataFrame,
+    cluster: Cluster,
+    models: Sequence[SpeedModel],
+    file: str | os.PathLike[str] | None,
+) -> pl.DataFrame:
+    """Return a normal table with the memory that jobs need; raise `RowErrors` for the table as it is given."""
+    problems = missing_values(given)
+    problems += [problem for model in models for problem in model.problems(table, cluster)]
+    needs = table
+    for model in models if not problems else ():
+        memory = model.memory(needs, cluster)
+        needs = needs if memory is None else needs.with_columns(memory)
+    problems = sorted(problems + job_problems(needs, cluster, models), key=lambda problem: problem.row)
+    if problems:
+        raise RowErrors(file, problems, table.height)
+    return needs
 
 
 def _models(given: Mapping[str, Any]) -> tuple[SpeedModel, ...]:

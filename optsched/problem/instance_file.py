@@ -9,7 +9,7 @@ import json
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
 from functools import cache
 from pathlib import Path
@@ -36,6 +36,7 @@ from optsched.problem.documents import (
     where,
 )
 from optsched.problem.interference import Interference
+from optsched.problem.job_lists import JobListReader
 from optsched.problem.job_table import COLUMNS
 from optsched.problem.objectives import OBJECTIVES
 from optsched.problem.parquet import read_parquet, write_parquet
@@ -264,12 +265,30 @@ def read_parts(path: str | os.PathLike[str]) -> dict[str, Any]:
         return _parts(_validated(json.dumps({**header, "jobs": []}), path), table, path)
     if suffix == ".json":
         content = read_bytes(path)
-        parse_json(content, path, f"format {FORMAT}")  # what the reader of documents would pass over in silence
-        doc = _validated(content, path)
-        table = _table_of(doc.jobs)
-        doc.jobs.clear()  # a million of them take a gigabyte
+        doc, table = _by_columns(content, path) or _whole(content, path)
         return _parts(doc, table, path)
     raise InputError("cannot tell the format of an instance from its name", file=path, legal=".json or .parquet")
+
+
+def _by_columns(content: bytes, path: str | os.PathLike[str]) -> tuple[Any, pl.DataFrame] | None:
+    """Return a document without jobs and their table; None if there is a problem, which `_whole` names."""
+    split = _job_reader().split(content)
+    with suppress(InputError):
+        return None if split is None else (_validated(split[0], path), split[1])
+    return None
+
+
+def _whole(content: bytes, path: str | os.PathLike[str]) -> tuple[Any, pl.DataFrame]:
+    parse_json(content, path, f"format {FORMAT}")  # what the reader of documents would pass over in silence
+    doc = _validated(content, path)
+    table = _table_of(doc.jobs)
+    doc.jobs.clear()  # they take much memory
+    return doc, table
+
+
+@cache
+def _job_reader() -> JobListReader:
+    return JobListReader(JobDocument)
 
 
 def _table_of(jobs: Sequence[JobDocument]) -> pl.DataFrame:

@@ -13,6 +13,7 @@ import polars as pl
 from optsched.problem.arrays import Bools, Floats, Ints, frozen
 from optsched.problem.cluster import Cluster
 from optsched.problem.job_table import ProfileRules, suited_groups
+from optsched.problem.plain_jobs import PlainJobs
 
 FEW = 1 << 20  # values that a table has room for
 
@@ -20,10 +21,9 @@ FEW = 1 << 20  # values that a table has room for
 class JobColumns:
     """The arrays of n jobs on a cluster of N nodes, made with the instance; none of them can be written to."""
 
-    table: pl.DataFrame
     cluster: Cluster
     models: Sequence[ProfileRules]  # what gives jobs their speeds, by rank
-    _needs: pl.DataFrame  # the table with the memory that jobs need, stated or not
+    _plain: PlainJobs | None = None  # the jobs, if they are plain; else there is a table
 
     n: int  #: number of jobs
     arrival: Floats  #: release dates r_j in seconds, f64[n]
@@ -48,7 +48,10 @@ class JobColumns:
     _arrays: dict[str, Any]  # all of these by name
 
     def _columns(self) -> dict[str, Any]:
-        """The arrays, of the table, the cluster and the models. O(n + K N)."""
+        """The arrays, of the jobs, the cluster and the models. O(n + K N)."""
+        return self._of_table() if self._plain is None else self._of_plain(self._plain)
+
+    def _of_table(self) -> dict[str, Any]:
         model_of = np.full(self.table.height, -1, dtype=np.int64)
         for k, model in enumerate(self.models):
             free = model_of < 0
@@ -81,6 +84,41 @@ class JobColumns:
             "class_eligible": np.ascontiguousarray(patterns[kinds % count][:, self.cluster.node_group]),
         }
 
+    def _of_plain(self, plain: PlainJobs) -> dict[str, Any]:
+        # Jobs with durations, which may use every node.
+        n, numbers, kinds = plain.gpus.size, plain.numbers, _distinct(plain.gpus)
+        return {
+            "arrival": numbers["arrival"],
+            "gpus": plain.gpus,
+            "duration": numbers["duration"],
+            "iterations": np.full(n, math.nan),
+            "profiled": np.zeros(n, dtype=bool),
+            "work": numbers["duration"],
+            "weight": numbers["weight"],
+            "due": plain.floats("due", math.inf),
+            "gpu_memory": np.zeros(n),
+            "restart": np.full(n, math.nan),
+            "job_class": kinds[1],
+            "class_gpus": kinds[0],
+            "_model_of": np.full(n, [model.name for model in self.models].index("duration"), dtype=np.int64),
+            "class_eligible": np.ones((kinds[0].size, self.cluster.node_count), dtype=bool),
+        }
+
+    @cached_property
+    def table(self) -> pl.DataFrame:
+        """The normal table of the jobs (`optsched.problem.job_table.normal_table`)."""
+        assert self._plain is not None  # others are made with a table
+        return self._plain.table()
+
+    @cached_property
+    def _needs(self) -> pl.DataFrame:
+        # the table with the memory that jobs need, stated or not
+        return self.table
+
+    def _states(self, column: str) -> bool:
+        """Return True if some job states a value in a column that plain jobs leave empty."""
+        return self._plain is None and self.table[column].null_count() < self.n
+
     def floats(self, column: str, missing: float) -> Floats:
         """Return a column of numbers, f64[n].
 
@@ -91,15 +129,19 @@ class JobColumns:
         missing
             Value for jobs that state none.
         """
+        if self._plain is not None:
+            return self._plain.floats(column, missing)
         numbers = self._needs[column]
         if numbers.null_count() == len(numbers):
             return np.full(len(numbers), missing)
-        return cast("Floats", numbers.fill_null(missing).to_numpy())  # without nulls the memory of the table
+        if numbers.null_count():  # a plan of polars, however short the column, takes a tenth of a millisecond
+            numbers = numbers.fill_null(missing)
+        return cast("Floats", numbers.to_numpy())  # without nulls the memory of the table
 
     @cached_property
     def ids(self) -> tuple[str, ...]:
         """Job ids in order."""
-        return tuple(self.table["id"].to_list())
+        return tuple(self.table["id"].to_list()) if self._plain is None else self._plain.ids
 
     @cached_property
     def index(self) -> dict[str, int]:

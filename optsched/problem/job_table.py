@@ -68,6 +68,7 @@ _TYPES = {
 }
 COLUMNS: dict[str, pl.DataType] = {each.name: _TYPES[str(each.type).removesuffix(" | None")] for each in fields(Job)}
 _DEFAULTS = {each.name: each.default for each in fields(Job) if each.default not in (MISSING, None)}
+_NOTHING = {name: pl.Series(name, [None], dtype=dtype) for name, dtype in COLUMNS.items()}
 _STATED = {"arrival": "a finite number of seconds >= 0", "gpus": "an integer >= 1"}  # wherever there is such a column
 # Seconds, and weights in the same range: beyond it sums of weighted times overflow, or a duration is lost beside an
 # arrival. A picosecond and thirty billion years are enough for any cluster.
@@ -151,15 +152,19 @@ def normal_table(table: pl.DataFrame, file: str | os.PathLike[str] | None = None
     InputError
         If a column is unknown or has the wrong type.
     """
-    unknown = [name for name in table.columns if name not in COLUMNS]
+    names = table.columns
+    unknown = [name for name in names if name not in COLUMNS]
     if unknown:
         raise InputError("unknown job column", file=file, field=unknown[0], legal=", ".join(COLUMNS))
     columns = []
     for name, dtype in COLUMNS.items():
-        if name not in table.columns and name == "id":
+        if name not in names and name == "id":
             column = pl.int_range(1, table.height + 1, eager=True).alias("id")
-        elif name not in table.columns or _is_silent(table[name], dtype):  # memory that nobody touches takes no room
-            column = pl.Series(name, [None], dtype=dtype).new_from_index(0, table.height)
+        elif name not in names or _is_silent(table[name], dtype):  # memory that nobody touches takes no room
+            column = _NOTHING[name].new_from_index(0, table.height)
+            if name not in _DEFAULTS:
+                columns.append(column)
+                continue
         else:
             column = table[name].rechunk()  # else every change of one column copies the others
         if column.dtype.is_temporal():  # polars would make numbers of them, in a unit nobody asked for
@@ -287,13 +292,14 @@ def job_problems(table: pl.DataFrame, cluster: Cluster, models: Sequence[Profile
     # One look at the table says which rules are broken at all; only for those rows are collected. A rule of an optional
     # field is not looked at where no job has the field, and the rows with the same id only where some are the same.
     unique = table["id"].n_unique() == table.height
-    rules = [rule for rule in RULES if rule[0] in _NEEDED or table[rule[0]].null_count() < table.height]
-    rules = [rule for rule in rules if not (unique and rule[3] == DUPLICATE)]
-    broken = table.select_seq(wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(rules)).row(0)
+    stated = {name for name in COLUMNS if name in _NEEDED or table[name].null_count() < table.height}
+    asked = [k for k, rule in enumerate(RULES) if rule[0] in stated and not (unique and rule[3] == DUPLICATE)]
+    broken = table.select_seq(_BROKEN[k] for k in asked).row(0)
     numbered = table.with_row_index("__row")
     problems: list[RowProblem] = []
-    for (field, wrong, legal, message), found in zip(rules, broken, strict=True):
+    for k, found in zip(asked, broken, strict=True):
         if found:
+            field, wrong, legal, message = RULES[k]
             problems += rows_that_are(wrong, numbered, field, legal, message)
     profiled = pl.col("duration").is_null() & pl.col("iterations").is_not_null() & pl.col("profile").is_not_null()
     gangs = {name: gang for model in models for name in model.names if (gang := model.gang(name)) is not None}
@@ -390,6 +396,7 @@ def _bad_pieces() -> pl.Expr:
 
 
 RULES = _rules()
+_BROKEN = [wrong.any().alias(str(k)) for k, (_, wrong, _, _) in enumerate(RULES)]  # is a rule broken somewhere?
 _NEEDED = ("id", "duration")  # that a job has none is what rules of these fields find
 
 

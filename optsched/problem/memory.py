@@ -1,4 +1,4 @@
-"""Memory that a run needs and that the machine has: what does not fit is refused before it starts."""
+"""Memory that a file or a run needs and that the machine has: what does not fit is refused before it starts."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pathlib import Path
 from optsched.errors import InputError
 
 JOB, POLICY = 1000, 250  # bytes of a job in a run under one policy, and of its schedule under each further policy
+TEXT, ROW = 8, 200  # bytes for each byte of a text file and for each row of a Parquet table while it is read
+FEW = 1 << 28  # bytes that are not checked, since looking takes longer
 ANYWAY = "OPTSCHED_MEMORY"  # environment variable; "any": nothing is refused
 _CONTROL = Path("/sys/fs/cgroup")
 _FILES = (("memory.max", "memory.current"), ("memory/memory.limit_in_bytes", "memory/memory.usage_in_bytes"))
@@ -63,11 +65,38 @@ def require_memory(jobs: int, policies: int = 1) -> None:
         It needs more than `free_bytes`, and ``OPTSCHED_MEMORY`` is not ``any``.
     """
     needed = jobs * (JOB + POLICY * max(policies - 1, 0))
+    _require(needed, f"the run of {jobs:,} jobs", f"fewer jobs (--limit), fewer policies, or {_TRY}")
+
+
+def require_room(size: int, path: str | os.PathLike[str], rows: int | None = None) -> None:
+    """Check that the content of a file fits into memory before it is read.
+
+    Parameters
+    ----------
+    size
+        Length of the file in bytes.
+    path
+        The file.
+    rows
+        Rows of a Parquet table; None for a text file.
+
+    Raises
+    ------
+    InputError
+        It needs more than `free_bytes`, and ``OPTSCHED_MEMORY`` is not ``any``.
+    """
+    needed = TEXT * size if rows is None else size + ROW * rows
+    if needed > FEW:
+        _require(needed, f"reading {size:,} bytes" + (f" with {rows:,} rows" if rows else ""), f"less, or {_TRY}", path)
+
+
+_TRY = f"{ANYWAY}=any, which tries it"
+
+
+def _require(needed: float, what: str, legal: str, file: str | os.PathLike[str] | None = None) -> None:
     if os.environ.get(ANYWAY) == "any":
         return
     free = free_bytes()
     if needed > free:
-        raise InputError(
-            f"the run of {jobs:,} jobs needs about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free",
-            legal=f"fewer jobs (--limit), fewer policies, or {ANYWAY}=any, which tries it",
-        )
+        need = f"{what} needs about {needed / 1e9:.1f} GB of memory, and {free / 1e9:.1f} GB are free"
+        raise InputError(need, file=file, legal=legal)

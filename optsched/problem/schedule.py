@@ -212,19 +212,17 @@ class Schedule:
     @cached_property
     def received(self) -> Floats:
         """Work of every job, f64[n] in the units of `Instance.work`."""
-        return np.bincount(self.job, weights=self.work, minlength=self.instance.n).astype(np.float64)
+        return received_of(self.instance, self.job, self.work)
 
     @cached_property
     def finished(self) -> npt.NDArray[np.bool_]:
         """Mask of the jobs that received all their work, bool[n]."""
-        return np.asarray(self.received >= self.instance.work * (1 - FINISHED))
+        return _all_received(self.instance, self.received)
 
     @cached_property
     def completion(self) -> Floats:
         """Completion times C_j in seconds, f64[n]; nan for a job that did not finish."""
-        last = np.full(self.instance.n, -np.inf)
-        np.maximum.at(last, self.job, self.end)
-        return np.where(self.finished, last, np.nan)
+        return completion_of(self.instance, self.job, self.end, self.received)
 
     @cached_property
     def relative(self) -> Self:
@@ -478,6 +476,44 @@ def _meeting(start: Floats, end: Floats) -> Floats:
     starts = np.append(np.unique(start), np.inf)
     nearest = starts[np.searchsorted(starts, end - MEETING * np.spacing(np.abs(end)), side="left")]
     return np.where((nearest < end) & (nearest > start), nearest, end)
+
+
+def received_of(instance: Instance, job: Ints, work: Floats) -> Floats:
+    """Return the work that every job received, f64[n] in the units of `Instance.work`.
+
+    Parameters
+    ----------
+    instance
+        Instance that is scheduled.
+    job
+        Job of every segment, i64[S].
+    work
+        Units of work done, f64[S].
+    """
+    return np.bincount(job, weights=work, minlength=instance.n).astype(np.float64, copy=False)
+
+
+def completion_of(instance: Instance, job: Ints, end: Floats, received: Floats) -> Floats:
+    """Return the completion times in seconds, f64[n]; nan for a job that did not finish.
+
+    Parameters
+    ----------
+    instance
+        Instance that is scheduled.
+    job
+        Job of every segment, i64[S].
+    end
+        Ends in seconds, f64[S].
+    received
+        Work that every job received, f64[n].
+    """
+    last = np.full(instance.n, -np.inf)
+    np.maximum.at(last, job, end)
+    return np.where(_all_received(instance, received), last, np.nan)
+
+
+def _all_received(instance: Instance, received: Floats) -> npt.NDArray[np.bool_]:
+    return np.asarray(received >= instance.work * (1 - FINISHED))
 
 
 def node_first(instance: Instance) -> Ints:

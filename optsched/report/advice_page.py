@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from optsched.evaluation.advice.advice import Advice
 from optsched.evaluation.advice.advice_row import AdviceRow
-from optsched.evaluation.advice.candidates import KNOWN
-from optsched.evaluation.advice.sentences import at_most, spelled
+from optsched.evaluation.advice.sentences import at_most, knowledge_note, spelled
 from optsched.evaluation.report import queued_hours
 from optsched.io.traces.log_reading import in_its_unit, unit_of
 from optsched.plot.time_axis import in_unit
@@ -23,17 +22,15 @@ INTROS = {
     "not hardware that could be saved: if many jobs wait, they are more than the GPU-hours of the cluster. The candidates "
     "are sorted by the queued GPU-hours that they avoid.",
     "Who loses": "A policy that helps most jobs can hurt some. The slowdown of a job is its completion time divided by its "
-    "processing time (at least 10 seconds); 1 means that it never waited.",
+    "processing time (at least 10 seconds); 1 means that it never waited. A {by} is worse off if the mean "
+    "slowdown of its jobs grows by more than 1 % compared with {base}. The {by} that loses most has the largest growth, "
+    "added up over its jobs. The largest JCT is that of one job, relative to its JCT under conservative backfilling.",
     "Other clusters": "The same jobs on another cluster, with whole nodes, under ",
     "Promises": "A policy that reserves GPUs can tell a user how long a job will wait. The table compares the first start "
-    "that it reserves for a waiting job with its real start: negative times are earlier than promised.",
+    "that it reserves for a waiting job with its start in the simulation. A promise is kept if the job starts by then; "
+    "negative times are earlier than promised.",
 }
-KNOWLEDGE = {
-    Knowledge.CLAIRVOYANT: "it knows the processing time of every job, which nobody does; a yardstick for good predictions",
-    Knowledge.PREDICTED: "it predicts processing times from jobs that have completed",
-    Knowledge.USER_LIMITS: "it knows the limit that the user states at submission",
-    Knowledge.NON_CLAIRVOYANT: "it knows nothing of processing times",
-}
+YARDSTICK = ". Nobody knows it on a real cluster: such a policy shows what good predictions could reach"
 
 
 def advice_page(advice: Advice, tables: Mapping[str, PageTable], notes: Sequence[str] = (), command: str = "") -> str:
@@ -56,7 +53,9 @@ def advice_page(advice: Advice, tables: Mapping[str, PageTable], notes: Sequence
     shown = [row for row in (advice.base, advice.best, advice.best_with_stops) if row is not None]
     schedules = {row.policy: row.line.run.schedule for row in shown}
     sentence = advice.sentence[0].upper() + advice.sentence[1:] + "."
-    above = {text.rstrip(".") for text in (sentence, *advice.details)}
+    above = {text.rstrip(".") for text in (sentence, *advice.details)} | {
+        knowledge_note(advice.rows)
+    }  # the assumptions have the last
     below = [note for note in without_reading(notes, advice.instance) if note.rstrip(".") not in above]
     return page(
         f"{advice.instance.name or 'Jobs'}: which policy?",
@@ -71,7 +70,7 @@ def advice_page(advice: Advice, tables: Mapping[str, PageTable], notes: Sequence
 
 def _intro(title: str, advice: Advice) -> str:
     if title != "Other clusters":
-        return in_its_unit(advice.instance, INTROS[title])
+        return in_its_unit(advice.instance, INTROS[title]).format(by=advice.people, base=advice.base.policy)
     some = " Where some jobs do not fit, what is avoided compares only those that do."
     misfits = any(entry.misfits for entry in advice.what_ifs)
     return f"{INTROS[title]}{advice.what_ifs[0].run.policy}.{some * misfits}"
@@ -111,11 +110,13 @@ def _figures(advice: Advice) -> list[tuple[str, str]]:
     base, unit = advice.base, unit_of(advice.instance)
     figures = []
     if base.line.ratio is not None and not advice.score.below_bound:
-        figures.append((f"\u2264 {fixed(base.line.ratio, 2, 'up')} \u00d7", f"{base.policy}: times the best possible"))
+        figures.append(
+            (f"\u2264\u00a0{fixed(base.line.ratio, 2, 'up')} \u00d7", f"{base.policy}: times the best possible")
+        )
     queued, avoidable = queued_hours(base.line.run), base.line.avoidable_queueing
     figures.append((spelled(queued), f"{base.policy}: queued {unit}-hours"))
     if avoidable is not None:
-        figures.append((f"\u2264 {at_most(avoidable, queued)}", "of them are avoidable at all"))
+        figures.append((f"\u2264\u00a0{at_most(avoidable, queued)}", "of them are avoidable at all"))
     best = advice.best
     if best is not None and best.saving is not None:
         others = len(advice.tied) - 1
@@ -130,9 +131,9 @@ def _assumptions(advice: Advice, notes: Sequence[str]) -> PageSection:
     """Return the section of assumptions; knowledge is stated by level, not by policy."""
     section = assumptions_section(advice.report)
     facts = [
-        (f"Knowledge: {KNOWN[level]}", said)
-        for level, said in KNOWLEDGE.items()
-        if any(row.knows == KNOWN[level] for row in advice.rows)
+        (f"Knowledge: {level}", f"the policy {level.meaning}{YARDSTICK * (level == Knowledge.CLAIRVOYANT)}")
+        for level in Knowledge
+        if any(row.knowledge == level for row in advice.rows)
     ]
     restart = f"{advice.restart:g} s where neither the policy nor the job says it"
     same = "they ask for the same GPUs, run as long, and are submitted at the same times under every policy"

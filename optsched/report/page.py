@@ -27,7 +27,6 @@ from optsched.report.page_charts import PageChart
 CURVES = 8  # colours of curves in the template
 SHOWN_ROWS = 200  # of a table; a page is for reading
 PROGRAMS = ("optsched", "highspy", "numpy")
-# a line may break behind these signs within a name, but not within a number or before its sign
 GLOSSARY = {  # words that are explained at the foot of a page on which they occur
     "as logged": "the schedule that really ran, as the log states it",
     "JCT": "job completion time: from the submission of a job to its completion, including its wait",
@@ -42,7 +41,8 @@ GLOSSARY = {  # words that are explained at the foot of a page on which they occ
     "max FTF": "finish-time fairness: the largest JCT of a job relative to its JCT on an equal share of the cluster",
     "p95": "95 % of the values are at most this; p50, p90 and p99 likewise",
 }
-BREAK = re.compile(r"(?<=[\w)\]])(?!(?<=\d).\d)([:,+/-])(?=\w)")
+# a line may break behind these signs within a name, but not within a number or before it
+BREAK = re.compile(r"(?<=[\w)\]])(?!(?<=\d).\d)([:,+/-](?=\w)|=(?=[^\W\d]{6}))")
 
 
 @dataclass(frozen=True)

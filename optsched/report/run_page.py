@@ -42,17 +42,12 @@ from optsched.report.page import CURVES, PageFacts, PageLines, PageSection, Page
 from optsched.report.page_charts import line_chart
 from optsched.report.series import over_time
 from optsched.rounding import counted, number, ratio
+from optsched.simulation.knowledge import Knowledge
 from optsched.simulation.metrics import bounded_slowdowns
 from optsched.speeds.duration import solo_times
 
 FULL = 0.95  # share of the GPUs from which on a cluster counts as full
 MOST_GROUPS = 10  # users or groups on each side of the table of gains
-KNOWLEDGE = {
-    "clairvoyant": "it knows the processing time of a job at its arrival",
-    "predicted": "it asks a predictor for the processing time of a job at its arrival",
-    "user-limits": "it reads the limit that the user stated",
-    "non-clairvoyant": "it learns the processing time of a job when the job completes",
-}
 
 
 def run_page(
@@ -126,7 +121,7 @@ def key_figures(report: Report) -> list[tuple[str, str]]:
     if first.ratio is not None and first.bound is not None:
         exact = first.bound.exact or first.optimal
         times = f"{ratio(first.ratio, 2, exact=exact)} \u00d7"
-        figures.append((times if exact else f"\u2264 {times}", "times the best possible"))
+        figures.append((times if exact else f"\u2264\u00a0{times}", "times the best possible"))
     if metrics["finished"] and not metrics["unfinished"]:
         figures.append((in_unit(metrics["mean_jct"]), "mean JCT"))
         figures.append((in_unit(metrics["mean_queueing"]), "mean wait"))
@@ -283,9 +278,9 @@ def assumptions_section(report: Report) -> PageSection:
         The report.
     """
     facts = [
-        (f"Knowledge of {line.policy}", f"{line.knowledge}: {KNOWLEDGE[line.knowledge]}")
+        (f"Knowledge of {line.policy}", f"{line.knowledge}: it {Knowledge(line.knowledge).meaning}")
         for line in report.lines
-        if line.knowledge in KNOWLEDGE and line.policy != AS_LOGGED
+        if line.knowledge in tuple(Knowledge) and line.policy != AS_LOGGED
     ]
     for bound in dict.fromkeys(line.bound for line in report.lines if line.bound is not None):
         best = (

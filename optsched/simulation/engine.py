@@ -14,10 +14,11 @@ import numba
 import numpy as np
 
 from optsched.classes import CLASSES, PREEMPTIVE, class_of_means
-from optsched.compiled import Function, Stopwatch, slice_of, worked
+from optsched.compiled import Function, Stopwatch, entry, foresee, quick_call, slice_of, worked
 from optsched.errors import InputError, KnowledgeError, OptschedError, SimulationError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
+from optsched.problem.objectives import get_objective
 from optsched.problem.schedule import Schedule
 from optsched.simulation.adopted import adopt
 from optsched.simulation.colocation import ColocationContext
@@ -41,13 +42,25 @@ from optsched.simulation.policy import (
     uses_of,
 )
 from optsched.simulation.predictor import JobFacts, Predictor
-from optsched.simulation.records import LOG_FULL, PAUSED, SIZE, THRASHES, WAITING
+from optsched.simulation.records import ASKED, LOG_FULL, PAUSED, SIZE, THRASHES, WAITING
 from optsched.simulation.reservations import planned_loop
-from optsched.simulation.run import RUNS, Run, result, run_log, schedule_of, shared_schedule_of
+from optsched.simulation.run import (
+    RUNS,
+    Run,
+    RunKind,
+    RunLog,
+    completions,
+    gang_class,
+    result,
+    run_log,
+    schedule_of,
+    shared_schedule_of,
+)
 from optsched.simulation.state import Residents, RunContext, State, grown, new_state
 from optsched.simulation.view import EngineView, News
 from optsched.simulation.wakes import Rounds, require_rounds_of
 from optsched.speeds.duration import seconds_alone
+from optsched.speeds.partner_rates import SharingRates
 
 Advance = Callable[[int, int], None]
 SLICE = 200_000  # events between two reports of progress
@@ -104,6 +117,102 @@ def run_policy(
     Complexity: O((kinds + log n) per start and event) for queue orders, plus O(running jobs) per decision if
     preemptive; see `optsched.simulation.ordered`.
     """
+    return play(instance, policy, placement, name=name, progress=progress).run()
+
+
+@dataclass(frozen=True, eq=False)
+class Played:
+    """What is left of the state of a run that has ended.
+
+    Attributes
+    ----------
+    log
+        Log of the run.
+    instance
+        Jobs and a cluster.
+    name
+        Name of the run.
+    knowledge
+        What the policy could ask.
+    preemptive
+        Whether the policy's rule is preemptive.
+    pooled
+        Whether alike nodes were one pool.
+    kind
+        Kind of the runs of the class of schedules.
+    kept
+        Further fields of the `Run`.
+    clock
+        CPU time since the start.
+    rates
+        Costs of sharing GPUs; None if every job has its GPUs alone.
+    colocation
+        Jobs on every GPU at the end, if GPUs are shared.
+    """
+
+    log: RunLog
+    instance: Instance
+    name: str
+    knowledge: Knowledge
+    preemptive: bool
+    pooled: bool
+    kind: RunKind
+    kept: dict[str, Any]
+    clock: Stopwatch
+    rates: SharingRates | None = None
+    colocation: ColocationContext | None = None
+
+    def run(self) -> Run:
+        """Return the run, with the GPUs of every segment named."""
+        if self.rates is not None:
+            colocation = cast(ColocationContext, self.colocation)
+            schedule: Schedule = shared_schedule_of(self.log, colocation, self.instance, self.rates, self.name)
+        else:
+            schedule = schedule_of(self.log, self.instance, self.pooled, self.name)
+        run = result(self.log, schedule, self.knowledge, self.preemptive, self.kind.run, **self.kept)
+        return replace(run, seconds=self.clock.seconds)
+
+    def value(self, objective: str) -> tuple[float, str]:
+        """Return the value of an objective on the instance's own clock, and the class of the schedule.
+
+        The GPUs of rigid gangs alone on their GPUs get no names for it, which saves a quarter of a run of few jobs.
+
+        Parameters
+        ----------
+        objective
+            Name of the objective.
+        """
+        if self.rates is not None or self.kind.run is not Run:
+            run = self.run()
+            return run.value(objective), run.schedule_class
+        return get_objective(objective).of(self.instance, completions(self.log, self.instance)), gang_class(
+            self.preemptive or self.log.engine[0].stops > 0
+        )
+
+
+def play(
+    instance: Instance,
+    policy: BasePolicy,
+    placement: Placement,
+    *,
+    name: str | None = None,
+    progress: Advance | None = None,
+) -> Played:
+    """Play a run as `run_policy` does, and return it before it is made a `Run`.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    policy
+        Policy, as for `run_policy`.
+    placement
+        The rule that chooses GPUs.
+    name
+        Name of the run in reports (default: the policy's name).
+    progress
+        Called with (finished jobs, all jobs) from time to time.
+    """
     policy = adopt(policy)
     name = name or policy.name
     knowledge = Knowledge(policy.knowledge)
@@ -124,8 +233,10 @@ def run_policy(
         residents = Residents(listed=order.plan is not None and order.loop is None)
         if rates is not None:
             residents = Residents(rates, _legal_rule(order, name).numbers, listed=True)
-        state, context = new_state(instance, order, placement, residents)
-        if rates is None:
+        if isinstance(policy, Policy):
+            require_rounds_of(instance, policy, name)
+        state, context = new_state(instance, order, placement, residents, uses=uses & {Use.NODES})
+        if rates is None and Use.NODES not in uses:
             _leave_out_hopeless(state, context, placement)
         state = _run_order(state, context, order, placement, name, progress)
         waits = np.flatnonzero(state.jobs["status"] == WAITING)
@@ -143,15 +254,19 @@ def run_policy(
             _leave_out_hopeless(state, context, placement)
         state = _run_python(state, context, placement, hooks, name, progress)
         preemptive = False
-    kept, facts = hooks.results(), made.facts(policy, instance)
-    log = run_log(state)
-    del state  # before the schedule is built
-    if rates is not None:
-        schedule: Schedule = shared_schedule_of(log, cast(ColocationContext, context.colocation), instance, rates, name)
-    else:
-        schedule = schedule_of(log, instance, placement.pooled and not uses & PLACES, name)
-    run = result(log, schedule, knowledge, preemptive and rates is None, made.run, **kept, **facts)
-    return replace(run, seconds=clock.seconds)
+    return Played(
+        log=run_log(state),
+        instance=instance,
+        name=name,
+        knowledge=knowledge,
+        preemptive=preemptive and rates is None,
+        pooled=placement.pooled and not uses & PLACES,
+        kind=made,
+        kept={**hooks.results(), **made.facts(policy, instance)},
+        clock=clock,
+        rates=rates,
+        colocation=context.colocation,
+    )
 
 
 def _legal(order: Order, name: str, n: int) -> Order:
@@ -214,14 +329,16 @@ def _run_order(
         loop = order.loop(context)
     else:
         loop = planned_loop(context) if planned else ordered_loop(context) if order.rule is None else run_rule
+    foresee(loop, int(2 * np.isfinite(state.jobs["arrival"]).sum()))  # an arrival and a completion
+    function, place = loop, placement.place
     while True:
         before = int(state.engine[0].events)
         if planned:
-            status = loop(placement.place, state, context, order.plan, slice_of(loop, SLICE))
+            status = function(place, state, context, order.plan, slice_of(loop, SLICE))
         elif order.rule is None:
-            status = loop(placement.place, state, context, slice_of(loop, SLICE))
+            status = quick_call(loop, placement.place, state, context, slice_of(loop, SLICE))
         else:
-            status = loop(order.rule, state, context, slice_of(loop, SLICE), not order.skip)
+            status = quick_call(loop, order.rule, state, context, slice_of(loop, SLICE), not order.skip)
         worked(loop, int(state.engine[0].events) - before)
         if progress is not None:
             progress(int(state.engine[0].finished), state.jobs.size)
@@ -229,6 +346,11 @@ def _run_order(
             state = grown(state)
         elif status == THRASHES:
             raise _thrashes(state, name)
+        elif status == ASKED and order.step is not None:
+            order = replace(order, plan=order.step(state, order.plan))
+            function = entry(loop)  # to work out the types of all arguments takes longer than many events
+            if function is not loop and isinstance(place, Function):
+                place = place.dispatcher()
         elif status != PAUSED:
             return state
 

@@ -18,5 +18,17 @@ class Knowledge(StrEnum):
     USER_LIMITS = "user-limits"
     NON_CLAIRVOYANT = "non-clairvoyant"
 
+    @property
+    def meaning(self) -> str:
+        """The knowledge of a policy of this level, as a phrase without its subject."""
+        return _MEANINGS[self]
+
+
+_MEANINGS = {
+    Knowledge.CLAIRVOYANT: "knows the processing time of a job at its arrival",
+    Knowledge.PREDICTED: "asks a predictor for the processing time of a job at its arrival",
+    Knowledge.USER_LIMITS: "reads the limit that the user stated at submission",
+    Knowledge.NON_CLAIRVOYANT: "learns the processing time of a job when the job completes",
+}
 
 NOT_STATED = "not stated"  # the knowledge of whoever made a schedule that no policy of optsched made

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from optsched.errors import KnowledgeError
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.knowledge import Knowledge
 from optsched.speeds.duration import paces
+from optsched.speeds.type_speeds import TypeSpeeds, type_speeds
 
 
 @dataclass(frozen=True)
@@ -56,6 +59,9 @@ class Order:
     loop
         For a policy with a compiled loop of its own: a function of the context of a run that returns the loop
         ``run(place, state, context, plan, events)`` (`optsched.policies.a_srpt_turns`). ``plan`` is then its state.
+    step
+        For such a loop that leaves some work to Python: it returns `optsched.simulation.records.ASKED`, and goes on with
+        the plan that ``step(state, plan)`` returns.
     """
 
     key: Floats
@@ -73,6 +79,7 @@ class Order:
     numbers: tuple[float, ...] = ()
     plan: Any = None
     loop: Any = None
+    step: Callable[[Any, Any], Any] | None = None
 
 
 class KnownJobs:
@@ -98,6 +105,7 @@ class KnownJobs:
         self.n = instance.n
         self.arrival, self.gpus = instance.arrival, instance.gpus
         self.weight, self.due = instance.weight, instance.due
+        self.restart = instance.restart  # seconds that it costs to resume a job, nan where a job does not say
 
     @property
     def duration(self) -> Floats:
@@ -143,6 +151,28 @@ class KnownJobs:
     def kind(self) -> Ints:
         """The kind of every job, i64[n]; jobs of one kind (gang size, eligible nodes) fit or do not fit together."""
         return self._instance.job_class
+
+    @property
+    def eligible(self) -> Bools:
+        """For every kind of jobs and every node, True if the jobs may use its GPUs, bool[kinds, N]."""
+        return self._instance.class_eligible
+
+    @property
+    def work(self) -> Floats:
+        """Units of work of every job, f64[n]; `KnowledgeError` unless the policy is clairvoyant."""
+        if self._knowledge is Knowledge.CLAIRVOYANT:
+            return self._instance.work
+        raise KnowledgeError(f"a {self._knowledge} policy asked for work")
+
+    @cached_property
+    def speeds(self) -> TypeSpeeds:
+        """Rates of jobs by GPU type, and the nodes' types and sizes."""
+        return type_speeds(self._instance)
+
+    @property
+    def node_kind(self) -> Ints:
+        """The kind of every node, i64[N]; nodes of one kind (GPU type, memory of a GPU) suit the same jobs."""
+        return self._instance.cluster.node_kind
 
     @property
     def pace_range(self) -> tuple[Floats, Floats]:

@@ -9,12 +9,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from optsched.classes import NONPREEMPTIVE, PREEMPTIVE
 from optsched.errors import SimulationError
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
-from optsched.problem.schedule import Schedule, SharedSchedule, node_first
+from optsched.problem.schedule import Schedule, SharedSchedule, completion_of, node_first, received_of
 from optsched.problem.table import Table
 from optsched.registry import PartsByClass
 from optsched.simulation.colocation import ColocationContext
@@ -84,7 +85,7 @@ class Run:
     @property
     def schedule_class(self) -> str:
         """The class of schedules that this run belongs to, for bounds."""
-        return "gang" if self.preemptive else "gang-nonpreemptive"
+        return gang_class(self.preemptive)
 
     @cached_property
     def metrics(self) -> dict[str, Any]:
@@ -147,6 +148,17 @@ class Run:
 
     def _notes_moved(self, seconds: float) -> Mapping[str, Floats]:
         return {name: each + seconds if name in self.noted_times else each for name, each in self.notes.items()}
+
+
+def gang_class(preemptive: bool) -> str:
+    """Return the class of a schedule of rigid gangs alone on their GPUs.
+
+    Parameters
+    ----------
+    preemptive
+        Whether the schedule, or the policy's rule, is preemptive.
+    """
+    return PREEMPTIVE if preemptive else NONPREEMPTIVE
 
 
 class RunLog(NamedTuple):
@@ -254,7 +266,25 @@ def logged(run: RunLog, *, by_start: bool = False) -> tuple[Any, Ints, Ints]:
     return log, offset, np.repeat(log["first"] - offset[:-1], log["entries"]) + np.arange(offset[-1])
 
 
-def check_conservation(log: RunLog, schedule: Schedule) -> None:
+def completions(log: RunLog, instance: Instance) -> Floats:
+    """Return the completion times of a run of jobs alone on their GPUs, f64[n]; nan for a job that did not finish.
+
+    They are those of `schedule_of`. The engine's own checks are made.
+
+    Parameters
+    ----------
+    log
+        Log of a run that has ended.
+    instance
+        Jobs and a cluster.
+    """
+    segments, _, _ = logged(log, by_start=bool(log.engine[0].copies))
+    received = received_of(instance, segments["job"], segments["work"])
+    check_conservation(log, instance, received)
+    return completion_of(instance, segments["job"], segments["end"], received)
+
+
+def check_conservation(log: RunLog, instance: Instance, received: Floats) -> None:
     """Check that work and GPUs were conserved: the engine's own check after every run.
 
     Every job received what it asked for, or exactly what its remaining work says is missing; all GPUs were returned.
@@ -265,16 +295,17 @@ def check_conservation(log: RunLog, schedule: Schedule) -> None:
     ----------
     log
         Log of a run that has ended.
-    schedule
-        The schedule that was made of it.
+    instance
+        Jobs and a cluster.
+    received
+        Work that every job received, f64[n].
 
     Raises
     ------
     SimulationError
         Work was lost or invented, or a GPU is still held.
     """
-    instance = schedule.instance
-    missing = np.abs(schedule.received + log.left - instance.work)
+    missing = np.abs(received + log.left - instance.work)
     wrong = np.flatnonzero(missing > CONSERVED * np.maximum(1.0, instance.work))
     if wrong.size:
         j = int(wrong[0])
@@ -304,7 +335,7 @@ def result(
     **kept
         Further fields of the run, such as ``predicted`` and ``notes``.
     """
-    check_conservation(log, schedule)
+    check_conservation(log, schedule.instance, schedule.received)
     events, stops = int(log.engine[0].events), int(log.engine[0].stops)
     preemptive = preemptive or stops > 0 or kind.always_preempts
     return kind(schedule, schedule.policy, knowledge, preemptive, events, stops, 0.0, **kept).counted()

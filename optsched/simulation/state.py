@@ -22,6 +22,7 @@ from optsched.speeds.speed_tables import SpeedTables, speed_tables
 
 SAME = 1e-12  # relative: work that is left by the rounding of a few products is done
 LIVELOCK_LIMIT = 1000  # segments in a row that do no work, for every job that may run at once
+FINITE = np.finfo(np.float64).max
 BLOCK = 4096  # jobs whose records are filled at a time
 
 
@@ -77,10 +78,12 @@ def pools(instance: Instance, pooled: bool) -> tuple[Ints, Ints]:
         The first GPU of every pool and, last, G: i64[P + 1]; the first node of every pool: i64[P].
     """
     node_gpus = instance.cluster.node_gpus
-    first = np.concatenate([[0], np.cumsum(node_gpus)]).astype(np.int64)
-    one_gpu_nodes = bool((node_gpus == 1).all())
     by_node = any(speeds.sees_nodes for speeds in instance.speeds)
     by_type = any(speeds.sees_types for speeds in instance.speeds)
+    if pooled and not (by_node or by_type) and instance.unrestricted:  # all jobs treat all nodes alike
+        return np.array([0, instance.cluster.gpus], dtype=np.int64), np.zeros(1, dtype=np.int64)
+    first = np.concatenate([[0], np.cumsum(node_gpus)]).astype(np.int64)
+    one_gpu_nodes = bool((node_gpus == 1).all())
     if not pooled or by_node or (by_type and not one_gpu_nodes):
         return first, np.arange(node_gpus.size, dtype=np.int64)
     eligible = instance.class_eligible
@@ -126,7 +129,7 @@ def new_state(
     if kind.widths:
         width = max(width, size.size)
     at_once = total if kind.copies else min(n, total if residents.alone else 2 * total)
-    capacity = log_reserve(total) + n
+    capacity = log_reserve(total) + (2 * n if order.preemptive else n)  # what nobody writes to takes no memory
     jobs, engine = _jobs(instance, order), _engine_record(instance, order)
     w = engine[0]
     w.listed = residents.listed
@@ -172,8 +175,7 @@ def _jobs(instance: Instance, order: Order) -> Any:
         "origin": key,
         "key": shortened_keys(key) if _fading(order) else key,
         "nth": np.argsort(instance.arrival, kind="stable"),
-        "restart": np.nan_to_num(instance.restart, nan=-1.0),
-        **dict.fromkeys(("execution", "stop_record", "place", "rises"), np.broadcast_to(np.int32(-1), instance.n)),
+        "restart": np.where(np.isnan(instance.restart), -1.0, np.minimum(instance.restart, FINITE)),
     }
     if order.slope is not None:  # given per second alone
         fields["slope"] = np.asarray(order.slope) * seconds_alone(instance) / instance.work
@@ -182,6 +184,8 @@ def _jobs(instance: Instance, order: Order) -> Any:
         block = jobs[first : first + BLOCK]
         for name, values in fields.items():
             block[name] = values[first : first + BLOCK]
+        for name in ("execution", "stop_record", "place", "rises"):
+            block[name] = -1
     return jobs
 
 

@@ -161,11 +161,9 @@ class EngineView(View):
     def _users(self) -> list[str | None]:
         return self._instance.table["user"].to_list()
 
-    @cached_property
+    @property
     def node_kind(self) -> Ints:
-        cluster = self._instance.cluster
-        kinds = np.column_stack([cluster.node_type, cluster.node_memory])
-        return np.unique(kinds, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        return self._instance.cluster.node_kind
 
     def eligible(self, job: int) -> Bools:
         """Return for every node whether ``job`` may use its GPUs, bool[N].

@@ -165,6 +165,8 @@ def prove_single_machine(
     progress
         Function called with (value, bound, stages) after every stage.
     """
+    if machine.length.size == 1:
+        return _alone(machine, upper, priced)
     # Shorter jobs, and jobs whose costs grow more, get smaller numbers: such a job can be proved to come first.
     sort = np.lexsort((machine.cost[:, 0] - machine.cost.max(axis=1), machine.length))
     place = np.argsort(sort)
@@ -181,6 +183,16 @@ def prove_single_machine(
             proof.branch()
     starts = None if proof.starts is None else proof.starts[place]
     return SequenceProof(proof.bound, proof.upper, starts, proof.stages)
+
+
+def _alone(machine: SingleMachine, upper: int, priced: Callable[[Floats, float], None] | None) -> SequenceProof:
+    # One job starts at its release. A table of one row is in the order of C and of Fortran: numba has another type for it,
+    # for which all loops would be compiled once more.
+    cost = float(machine.cost[0, machine.release[0]])
+    if priced is not None:
+        priced(np.array([cost]), cost)
+    value = min(int(cost), upper)
+    return SequenceProof(value, value, machine.release.copy() if value < upper else None, 0)
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Identical machines, all jobs released at 0, sum w_j C_j: dynamic programs over one machine, or two, in Smith's order.
+"""Identical machines, all jobs released at 0, sum w_j C_j: dynamic programs over one machine in Smith's order.
 
 Jobs are numbered by p / w; on one machine that order is optimal (Smith 1956), so a machine's **schedule** is a path that
 takes or leaves job after job and whose length is its load: layer j, load t, at most n H states. Everything is an integer.
@@ -7,23 +7,162 @@ takes or leaves job after job and whose length is its load: layer j, load t, at 
   prices y every solution costs at least sum y + m (cheapest path), since it has m paths and every job is on one of them.
 * `close_starts`: a start (job, slot) is in no better solution if the cheapest path through it and m - 1 cheapest ones cost
   more than is allowed (reduced-cost fixing).
-* `split`: the jobs of two machines are split again in the best way, O(k P) for k jobs with P slots of work; `improve` does
-  so with all pairs until none gains, then moves some jobs at random.
 
 References: van den Akker, Hoogeveen and van de Velde, Parallel machine scheduling by column generation, Operations Research
 47 (1999), 862-872; Kramer, Dell'Amico and Iori, Enhanced arc-flow formulations to minimize weighted completion time on
-identical parallel machines, EJOR 275 (2019), 67-79. (`improve` is the project's own.)
+identical parallel machines, EJOR 275 (2019), 67-79.
 """
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 
 from optsched.compiled import njit
-from optsched.problem.arrays import Bools, Ints
-from optsched.solvers.generation import copy_to, next_random
+from optsched.problem.arrays import Bools, Floats, Ints
 
 FAR = 1 << 60  # larger than the cost of any path
+LARGE = 1 << 58  # larger than the sum of all prices on all machines
+BITS = 24  # largest number of fractional bits of a price
+
+
+@dataclass(frozen=True)
+class ParallelJobs:
+    """Jobs ``length`` i64[n] >= 1 and ``weight`` i64[n] >= 0 in Smith's order (p / w rises), on a number of ``machines``."""
+
+    length: Ints
+    weight: Ints
+    machines: int
+
+    @property
+    def n(self) -> int:
+        """Number of jobs."""
+        return int(self.length.size)
+
+    @cached_property
+    def latest_start(self) -> Ints:
+        """Latest starts of an optimal schedule, i64[n].
+
+        Some machine is free for job j when the machines have done all the other work on average.
+        """
+        return (self.length.sum() - self.length) // self.machines
+
+    @cached_property
+    def horizon(self) -> int:
+        """Largest load of a machine in an optimal schedule."""
+        return int((self.latest_start + self.length).max())
+
+    @cached_property
+    def first_end(self) -> int:
+        """Lower bound on the loads of some optimal schedule: a machine with less would take the last job of another one."""
+        total, longest = int(self.length.sum()), int(self.length.max())
+        return max(0, -((self.machines - 1) * longest - total) // self.machines)
+
+    @cached_property
+    def dearest(self) -> Ints:
+        """Amount above the cost of any job, with the delay that it causes for others, i64[n]."""
+        return self.weight * self.horizon + self.length * int(self.weight.sum()) + 1
+
+    @cached_property
+    def scale(self) -> int:
+        """Steps of a price in a unit of cost; 0 where integers are too large."""
+        largest = 2 * (self.machines + 1) * sum(self.dearest.tolist())
+        return next((1 << k for k in range(BITS, -1, -1) if largest << k < LARGE), 0)
+
+    def open_starts(self) -> Bools:
+        """Return the starts that are allowed, bool[n, H + 1]."""
+        return np.arange(self.horizon + 1) <= self.latest_start[:, None]
+
+    def list_starts(self) -> Ints:
+        """Return the starts of the list schedule in Smith's order, i64[n]: every job goes to the least load."""
+        load, start = np.zeros(self.machines, dtype=np.int64), np.zeros(self.n, dtype=np.int64)
+        for j in range(self.n):
+            machine = np.argmin(load)
+            start[j] = load[machine]
+            load[machine] += self.length[j]
+        return start
+
+    def cost(self, start: Ints) -> int:
+        """Return the cost of a schedule.
+
+        Parameters
+        ----------
+        start
+            Start of every job in slots, i64[n].
+        """
+        return int(self.weight @ (start + self.length))
+
+
+@dataclass(frozen=True, eq=False)
+class Potentials:
+    """Cheapest paths at given prices, over the starts that are open.
+
+    ``price`` i64[n] in steps of 1 / ``scale``; ``open_start`` bool[n, H + 1]; ``before`` and ``after`` i64[n + 1, H + 1] are
+    the results of `least_before` and `least_after`.
+    """
+
+    jobs: ParallelJobs
+    price: Ints
+    open_start: Bools
+    before: Ints
+    after: Ints
+
+    @classmethod
+    def at(cls, jobs: ParallelJobs, prices: Floats, open_start: Bools) -> Potentials:
+        """Return the cheapest paths at prices, rounded to the nearest step.
+
+        Parameters
+        ----------
+        jobs
+            The jobs.
+        prices
+            Price of every job, f64[n].
+        open_start
+            Starts that are allowed, bool[n, H + 1].
+        """
+        price = np.rint(np.clip(prices, -jobs.dearest, jobs.dearest) * jobs.scale).astype(np.int64)
+        paths = np.empty((2, jobs.n + 1, jobs.horizon + 1), dtype=np.int64)
+        potentials = cls(jobs, price, open_start, paths[0], paths[1])
+        least_before(jobs.length, jobs.weight * jobs.scale, price, open_start, paths[0])
+        potentials.look_back()
+        return potentials
+
+    @property
+    def scale(self) -> int:
+        """Steps of a price in a unit of cost."""
+        return self.jobs.scale
+
+    @cached_property
+    def paid(self) -> int:
+        """Sum of all prices, in steps."""
+        return sum(self.price.tolist())
+
+    @property
+    def bound(self) -> int:
+        """Lower bound on the cost of all schedules of open starts, in steps; at least `FAR` if there is none."""
+        cheapest = int(self.after[0, 0])
+        return FAR if cheapest >= FAR else self.paid + self.jobs.machines * cheapest
+
+    def look_back(self) -> None:
+        """Compute the cheapest paths to the end once more, after starts have been closed."""
+        jobs = self.jobs
+        least_after(jobs.length, jobs.weight * jobs.scale, self.price, self.open_start, jobs.first_end, self.after)
+
+    def close(self, cost: int, open_start: Bools) -> int:
+        """Close the starts that are in no schedule of at most a cost, and return the number of those that are left.
+
+        Parameters
+        ----------
+        cost
+            The largest cost.
+        open_start
+            The starts, bool[n, H + 1]; changed.
+        """
+        jobs, allowed = self.jobs, int(self.after[0, 0]) + cost * self.scale - self.bound
+        weight = jobs.weight * jobs.scale
+        return close_starts(jobs.length, weight, self.price, self.before, self.after, allowed, open_start)
 
 
 @njit(interpreted=False)
@@ -110,181 +249,11 @@ def close_starts(
     """
     left = 0
     for j in range(length.size):
-        for t in range(before.shape[1] - length[j]):
-            if open_start[j, t]:
-                end = t + length[j]
+        for t in range(before.shape[1]):
+            end = t + length[j]
+            if end >= before.shape[1]:
+                open_start[j, t] = False
+            elif open_start[j, t]:
                 open_start[j, t] = before[j, t] + weight[j] * end - price[j] + after[j + 1, end] <= allowed
                 left += open_start[j, t]
     return left
-
-
-@njit(interpreted=False)
-def paths_to(length: Ints, before: Ints, ends: Ints, taken: Bools) -> None:
-    """Find the jobs on a cheapest path to each of several loads.
-
-    Parameters
-    ----------
-    length
-        Durations in slots, i64[n], in Smith's order.
-    before
-        Result of `least_before`.
-    ends
-        The loads, i64[k].
-    taken
-        Output, bool[k, n].
-    """
-    for i in range(ends.size):
-        t = ends[i]
-        for j in range(length.size - 1, -1, -1):
-            taken[i, j] = before[j + 1, t] != before[j, t]
-            if taken[i, j]:
-                t -= length[j]
-
-
-@njit(interpreted=False)
-def load_cost(length: Ints, weight: Ints, machine: Ints, which: int) -> int:
-    """Return the cost of the jobs on one machine.
-
-    Parameters
-    ----------
-    length
-        Durations in slots, i64[n], in Smith's order.
-    weight
-        Weights, i64[n].
-    machine
-        Machine of every job, i64[n].
-    which
-        Number of the machine.
-    """
-    t, cost = 0, 0
-    for j in range(length.size):
-        if machine[j] == which:
-            t += length[j]
-            cost += weight[j] * t
-    return cost
-
-
-@njit(interpreted=False)
-def split(length: Ints, weight: Ints, one: int, two: int, machine: Ints, least: Ints, choice: Bools) -> int:
-    """Split the jobs of two machines in the best way, and return their cost.
-
-    Parameters
-    ----------
-    length
-        Durations in slots, i64[n], in Smith's order.
-    weight
-        Weights, i64[n].
-    one
-        Number of one machine.
-    two
-        Number of the other machine.
-    machine
-        Machine of every job, i64[n]; changed.
-    least
-        Working memory, i64[2, P + 1].
-    choice
-        Working memory, bool[n, P + 1].
-    """
-    done = 0
-    least[0, 0] = 0
-    for j in range(length.size):
-        if machine[j] != one and machine[j] != two:
-            continue
-        for t in range(done + length[j] + 1):
-            least[1, t] = FAR
-        for t in range(done + 1):
-            if least[0, t] >= FAR:
-                continue
-            other, same = t, t + length[j]
-            if least[0, t] + weight[j] * (done - t + length[j]) < least[1, other]:
-                least[1, other] = least[0, t] + weight[j] * (done - t + length[j])
-                choice[j, other] = False
-            if least[0, t] + weight[j] * same < least[1, same]:
-                least[1, same] = least[0, t] + weight[j] * same
-                choice[j, same] = True
-        done += length[j]
-        for t in range(done + 1):
-            least[0, t] = least[1, t]
-    best = 0
-    for t in range(done + 1):
-        if least[0, t] < least[0, best]:
-            best = t
-    at = best
-    for j in range(length.size - 1, -1, -1):
-        if machine[j] == one or machine[j] == two:
-            machine[j] = one if choice[j, at] else two
-            if machine[j] == one:
-                at -= length[j]
-    return least[0, best]
-
-
-@njit(interpreted=False)
-def _split_pairs(length: Ints, weight: Ints, machine: Ints, stale: Bools, least: Ints, choice: Bools) -> int:
-    # split all pairs of machines of which one has changed, until none gains; return the total cost
-    m, gains, total = stale.shape[0], True, 0
-    trial = machine.copy()
-    while gains:
-        gains = False
-        for one in range(m):
-            for two in range(one + 1, m):
-                if not stale[one, two]:
-                    continue
-                stale[one, two] = False
-                before = load_cost(length, weight, machine, one) + load_cost(length, weight, machine, two)
-                if split(length, weight, one, two, trial, least, choice) >= before:
-                    copy_to(trial, machine)
-                    continue
-                copy_to(machine, trial)
-                gains = True
-                for i in range(m):
-                    stale[min(i, one), max(i, one)] = stale[min(i, two), max(i, two)] = True
-                stale[one, two] = False
-    for i in range(m):
-        total += load_cost(length, weight, machine, i)
-    return total
-
-
-@njit(interpreted=False)
-def improve(length: Ints, weight: Ints, machine: Ints, machines: int, kicks: int, target: int, seed: Ints) -> int:
-    """Split pairs of machines again and exchange a few jobs at random, repeatedly; return the best cost.
-
-    Deterministic for a ``seed``.
-
-    Parameters
-    ----------
-    length
-        Durations in slots, i64[n], in Smith's order.
-    weight
-        Weights, i64[n].
-    machine
-        Machine of every job, i64[n]; changed to the best assignment found.
-    machines
-        Number of machines.
-    kicks
-        Number of repetitions.
-    target
-        Cost at which to stop.
-    seed
-        State of the random numbers, i64[1]; changed.
-    """
-    n, total = length.size, 0
-    for j in range(n):
-        total += length[j]
-    least, choice = np.zeros((2, total + 1), dtype=np.int64), np.zeros((n, total + 1), dtype=np.bool_)
-    stale = np.ones((machines, machines), dtype=np.bool_)
-    best, trial = FAR, machine.copy()
-    for _ in range(kicks):
-        cost = _split_pairs(length, weight, trial, stale, least, choice)
-        if cost <= best:  # an equally good schedule replaces the best one, so that the search can leave plateaus
-            best = cost
-            copy_to(machine, trial)
-        if best <= target:
-            break
-        copy_to(trial, machine)
-        for _ in range(2 + next_random(seed, 4)):
-            j, k = next_random(seed, n), next_random(seed, n)
-            trial[j], trial[k] = trial[k], trial[j]
-            for i in range(machines):
-                for changed in (trial[j], trial[k]):
-                    stale[min(i, changed), max(i, changed)] = True
-    return best

@@ -30,7 +30,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
 from optsched.problem.schedule import Schedule
-from optsched.solvers.list_schedule import best_list_schedule, list_schedule
+from optsched.solvers.list_schedule import LIKELY, best_list_schedule, list_schedule
 from optsched.solvers.outcome import BOUND_TOLERANCE, there
 from optsched.solvers.placed_list import best_placed_schedule
 from optsched.solvers.session import Progress
@@ -490,7 +490,7 @@ class SolveState:
         if self.schedule is not None:
             return
         if self.instance.n > AT_ONCE:
-            self.offer(list_schedule(self.instance, "release-area", self.goal.name))
+            self.offer(list_schedule(self.instance, LIKELY, self.goal.name))
         else:
             self.offer(best_list_schedule(self.instance, self.goal.name))
 

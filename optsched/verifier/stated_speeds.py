@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from fractions import Fraction
 from itertools import pairwise
+from math import lcm
 from typing import NamedTuple, Protocol
 
 from .document_fields import Data
@@ -109,15 +110,18 @@ def lower_hull(points: list[tuple[Fraction, Fraction]]) -> Steps:
     points
         Points (rate, cost).
     """
-    hull = [(Fraction(0), Fraction(0))]
-    for rate, cost in sorted(points, key=lambda point: (point[0], -point[1])):
+    # in whole multiples of common fractions: a comparison of fractions takes many times as long
+    rates, costs = lcm(*(rate.denominator for rate, _ in points)), lcm(*(cost.denominator for _, cost in points))
+    scaled = [(int(rate * rates), int(cost * costs)) for rate, cost in points]
+    hull = [(0, 0)]
+    for rate, cost in sorted(scaled, key=lambda point: (point[0], -point[1])):
         while len(hull) > 1:
             (a, b), (c, d) = hull[-2:]
             if c != rate and (cost - b) * (c - a) > (d - b) * (rate - a):  # the way over the last one is convex
                 break
             hull.pop()
         hull.append((rate, cost))
-    return [((d - c) / (b - a), b - a) for (a, c), (b, d) in pairwise(hull)]
+    return [(Fraction((d - c) * rates, (b - a) * costs), Fraction(b - a, rates)) for (a, c), (b, d) in pairwise(hull)]
 
 
 def useful(options: Rates) -> Rates:

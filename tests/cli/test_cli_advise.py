@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from optsched.problem.instance import Instance, Job
+
 ROWS = """id,start,end,arrival,gpus,walltime,user
 a,0,40,0,3,100,ann
 b,40,90,10,4,50,<script>alert(1)</script>
@@ -28,9 +30,10 @@ def test_advise_prints_the_sentence_and_four_tables(screen: Any, log: str) -> No
     out = said.shown
     assert out.startswith("The jobs of these 2 minutes took 430 job-seconds from submission")
     assert "EASY with your users' limits would have avoided 40 of them." in said.words
-    for text in ("users' limits", "tiresias:restart=60", "users worse off", "gpus=+10%", "1x5", "promised", "100.0 %"):
+    for text in ("user-limits", "tiresias:restart=60", "users worse off", "gpus=+10%", "1x5", "promised", "100.0 %"):
         assert text in out, text
     assert "a restart costs 60 s" in out
+    assert "knowledge: clairvoyant (knows the processing time of a job at its arrival), predicted (" in said.words
 
 
 def test_the_document_and_the_options(command: Any, log: str) -> None:
@@ -77,6 +80,15 @@ def test_jobs_that_do_not_fit_are_left_out_of_both_sides(screen: Any, log: str, 
     assert "gpus=-25%, 4 of 5 jobs" in shown
     assert "gpus=-25%: without 1 job too large for that cluster; avoided compares the other 4, which queued " in shown
     assert "Where some jobs do not fit, what is avoided compares only those that do." in page.read_text()
+
+
+def test_a_log_whose_jobs_name_gpu_types_says_what_reservations_count(screen: Any, tmp_path: Path) -> None:
+    file = tmp_path / "typed.json"
+    jobs = [Job("a", 0, 1, 10, walltime=20), Job("b", 0, 1, 10, walltime=20, gpu_types=("V100",))]
+    for kept, said in ((jobs, True), (jobs[:1], False)):
+        Instance(kept, "1x1:V100+1x1:P100").save(file)
+        words = screen(200, "advise", str(file), "--only", "-p", "fifo", "-p", "easy").words
+        assert ("reservations count GPUs of all types, but jobs name types" in words) == said
 
 
 def test_one_gpu_has_no_smaller_cluster(screen: Any, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from optsched.evaluation.report import queued_hours
 from optsched.policies.simulate import simulate, specify
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance, Job
+from optsched.simulation.knowledge import NOT_STATED, Knowledge
 
 WEEK = 7 * 86400
 FIVE = [(0, 4, 10, 3), (1, 5, 5, 4), (2, 6, 8, 1), (2, 3, 9, 1), (3, 2, 2, 1)]  # arrival, duration, walltime, gang
@@ -56,17 +57,17 @@ def test_the_schedule_that_ran_comes_first_and_the_others_by_queued_hours() -> N
         assert row.saving is not None
         assert row.saving.gpu_hours == pytest.approx(queued_hours(advice.base.line.run) - queued_hours(row.line.run))
         assert row.saving.gpu_hours == pytest.approx(row.line.queued_avoided)
-    knows = {row.policy: row.knows for row in advice.rows}
-    assert (knows["as logged"], knows["fifo"], knows["easy"], knows["sjf"]) == (
-        "-",
-        "none",
-        "users' limits",
-        "durations known",
-    )
-    assert knows["wcs-duration:predictor=shrinkage+count"] == "predicted"
-    assert (
-        advise(five(), "wcs-duration", only=True, what_if=()).rows[1].knows == "durations known"
-    )  # perfect predictions
+    knowledge = {row.policy: row.knowledge for row in advice.rows}
+    assert [knowledge[name] for name in ("as logged", "fifo", "easy", "sjf")] == [
+        NOT_STATED,
+        Knowledge.NON_CLAIRVOYANT,
+        Knowledge.USER_LIMITS,
+        Knowledge.CLAIRVOYANT,
+    ]
+    assert knowledge["wcs-duration:predictor=shrinkage+count"] == Knowledge.PREDICTED
+    assert knowledge == {row["policy"]: row["knowledge"] for row in advice.to_json()["candidates"]}
+    perfect = advise(five(), "wcs-duration", only=True, what_if=()).rows[1]  # the predictor is the durations
+    assert (perfect.knowledge, perfect.perfectly_predicted, perfect.clairvoyant) == ("predicted", True, True)
     best = advice.best
     assert best is not None
     assert best.policy == "fifo:skip=true"
@@ -168,8 +169,8 @@ def test_promises_by_hand() -> None:
         ("gpus=-10%", "1x8", "1x7"),
         ("gpus=+10%", "8x4:V100+4x4:P100+4x4:K80", "9x4:V100+5x4:P100+4x4:K80"),
         ("gpus=+50%", "4x8:V100+2x4:P100", "6x8:V100+3x4:P100"),
-        ("gpus = -1 node", "4x8:V100+2x4:P100", "3x8:V100+2x4:P100"),
-        ("gpus=+2 nodes", "4x8", "6x8"),
+        ("nodes = -1", "4x8:V100+2x4:P100", "3x8:V100+2x4:P100"),
+        ("nodes=+2", "4x8", "6x8"),
         ("cluster=16x4", "8x8", "16x4"),
     ],
 )
@@ -177,11 +178,21 @@ def test_changes_of_the_cluster(text: str, before: str, after: str) -> None:
     assert change_of(text, Cluster.parse(before)).cluster.spec == after
 
 
-@pytest.mark.parametrize("text", ["more", "gpus=10%", "gpus=-2 nodes", "gpus=-100%", "gpus=+1.5 nodes", "cluster=8"])
+@pytest.mark.parametrize("text", ["more", "gpus=10%", "nodes=-2", "gpus=+2", "gpus=-100%", "nodes=+1.5", "cluster=8"])
 def test_impossible_changes_are_one_line(text: str) -> None:
     with pytest.raises(InputError) as error:
         change_of(text, Cluster.parse("1x4"))
     assert len(str(error.value).splitlines()) == 1
+
+
+def test_a_change_names_what_the_log_counts() -> None:
+    cluster = Cluster.parse("1x100")
+    assert change_of("Processors=+10%", cluster, "processor").cluster.spec == "1x110"
+    assert change_of("nodes=-10%", Cluster.parse("10x8"), "processor").cluster.spec == "9x8"
+    with pytest.raises(InputError, match=r"not a change of the cluster \(expected: processors=\+10%"):
+        change_of("gpus=+10%", cluster, "processor")
+    log = Instance([Job("a", 0, 1, 1)], "1x4", recipe={"kind": "trace", "parameters": {"counts": "CPU"}})
+    assert [change.text for change in default_changes(log)] == ["cpus=+10%", "cpus=-10%"]
 
 
 def test_another_cluster_is_compared_job_by_job() -> None:
@@ -209,7 +220,7 @@ def test_another_cluster_is_compared_job_by_job() -> None:
         ("gpus=+10%", "2x8", "gpus=+10% (rounded: +50 %)"),
         ("gpus=-10%", "2x8", "gpus=-10% (rounded: -50 %)"),
         ("gpus=-10%", "1x8", "gpus=-10% (rounded: -12.5 %)"),
-        ("gpus=-1 node", "2x8", "gpus=-1 node"),
+        ("nodes=-1", "2x8", "nodes=-1"),
         ("cluster=1x8", "2x8", "cluster=1x8"),
     ],
 )
@@ -221,8 +232,8 @@ def test_a_label_has_the_true_percentage(text: str, before: str, label: str) -> 
     ("cluster", "gang", "texts"),
     [
         ("10x8", 1, ["gpus=+10%", "gpus=-10%"]),
-        ("2x8", 1, ["gpus=+1 node", "gpus=-1 node"]),
-        ("2x8", 16, ["gpus=+1 node"]),  # no job fits on one node
+        ("2x8", 1, ["nodes=+1", "nodes=-1"]),
+        ("2x8", 16, ["nodes=+1"]),  # no job fits on one node
         ("1x4", 1, ["gpus=+10%", "gpus=-10%"]),
         ("1x1", 1, ["gpus=+10%"]),  # no GPU would be left
     ],

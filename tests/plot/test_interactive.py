@@ -78,7 +78,7 @@ def test_a_page_is_one_file_without_a_network(gangs: Schedule, tmp_path: Path, c
     gangs.save(tmp_path / "s.json")
     gangs.instance.save(tmp_path / "i.json")
     done = command(
-        "plot", tmp_path / "s.json", "--instance", tmp_path / "i.json", "--to", "60s", "-o", tmp_path / "p.html"
+        "plot", tmp_path / "s.json", "--instance", tmp_path / "i.json", "--end", "60s", "-o", tmp_path / "p.html"
     )
     assert (done.code, done.err) == (0, "")
     text = (tmp_path / "p.html").read_text()
@@ -156,7 +156,7 @@ def test_a_browser_zooms_and_shows_the_job_under_the_pointer(gangs: Schedule, tm
     assert "here from: 00:00:00 here to: 00:01:40" in said
 
 
-# -- A window of time: in Python, and as ``optsched plot --from --to`` ----------------------------------------------------
+# -- A window of time: in Python, and as ``optsched plot --start --end`` ----------------------------------------------------
 
 
 def test_only_what_happens_in_the_window_is_drawn(gangs: Schedule) -> None:
@@ -228,9 +228,13 @@ def test_the_command_line_draws_a_window(gangs: Schedule, tmp_path: Path, comman
     gangs.save(place)
     gangs.instance.save(tmp_path / "instance.json")
     plot = ("plot", place, "--instance", tmp_path / "instance.json", "-o", picture)
-    assert command(*plot, "--from", "0.5min", "--to", "1min").code == 0
+    assert command(*plot, "--start", "0.5min", "--end", "1min").code == 0
     assert "3 jobs, 8 GPUs, 30 to 60 s" in picture.read_text()
-    assert "from = 'soon': not a time" in command(*plot, "--from", "soon").mistake
+    later = osd.load(tmp_path / "instance.json", since="15s")  # a window of the jobs, which is another instance
+    osd.simulate(later, "fifo").schedule.save(place)
+    assert "belongs to another instance" in command(*plot).mistake
+    assert command(*plot, "--from", "15s").code == 0
+    assert "start = 'soon': not a time" in command(*plot, "--start", "soon").mistake
 
 
 # -- Sliders: a picture everywhere, a widget where there is one, and each place drawn once --------------------------------

@@ -73,6 +73,10 @@ class PlainReservations(Reservations):
 class PlainHadar(Hadar):
     """The same decisions, job by job."""
 
+    def accelerator(self, jobs: Any) -> Any:
+        """There is none."""
+        return None
+
     def begin(self, view: View) -> None:
         """Forget the last run."""
         super().begin(view)

@@ -235,7 +235,7 @@ def test_control_characters_are_shown_as_escapes() -> None:
 @pytest.mark.parametrize(
     ("text", "shown"),
     [
-        ("easy:order=shrinkage,depth=20+backfill", "easy:<wbr>order=shrinkage,<wbr>depth=20+<wbr>backfill"),
+        ("easy:order=shrinkage,depth=20+backfill", "easy:<wbr>order=<wbr>shrinkage,<wbr>depth=20+<wbr>backfill"),
         ("as/logged-run: a", "as/<wbr>logged-<wbr>run: a"),
         ("gpus=-10%, 1,234 on 2026-03-02", "gpus=-10%, 1,234 on 2026-03-02"),
         ("<a:b", "&lt;a:<wbr>b"),

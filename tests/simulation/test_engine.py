@@ -219,12 +219,13 @@ def test_ten_thousand_gpus(spec: str, placement: str) -> None:
 
 
 def test_the_log_grows_as_far_as_preemptions_go() -> None:
-    # Every arrival preempts: 2,000 segments of the long job although the log begins with room for about 2 n.
-    jobs = [Job("long", duration=5000, gpus=3), *(Job(str(j), arrival=2 * j + 1, duration=1) for j in range(2000))]
-    thrashed = run(Instance(jobs, "1x3"), "srtf+first-fit")
-    assert thrashed.preemptions == 2000
-    assert len(thrashed.schedule) == 4001
-    assert thrashed.schedule.completion[0] == 7000
+    # Every arrival preempts two jobs: 6,002 segments although the log begins with room for about 2 n.
+    long = [Job(name, duration=5000, gpus=2) for name in ("a", "b")]
+    jobs = [*long, *(Job(str(j), arrival=2 * j + 1, duration=1, gpus=4) for j in range(2000))]
+    thrashed = run(Instance(jobs, "1x4"), "srtf+first-fit")
+    assert thrashed.preemptions == 4000
+    assert len(thrashed.schedule) == 6002
+    assert thrashed.schedule.completion[:2].tolist() == [7000, 7000]
     assert thrashed.metrics["gpu_hours"]["overhead"] == 0
 
 

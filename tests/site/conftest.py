@@ -4,10 +4,19 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from pages.page import ROOT
+from site_browser import STARTED
+
+
+@pytest.fixture(scope="session", autouse=True)
+def browser_ends() -> Iterator[None]:
+    """All tests share one browser, which ends with them."""
+    yield
+    STARTED.close()
 
 
 @pytest.fixture(scope="session")

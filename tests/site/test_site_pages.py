@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 from pages.page import ROOT
-from site_browser import chromium, served
+from site_browser import chromium, search_results, served
 
 import optsched
 from optsched.studies.study_file import STUDIES
@@ -181,6 +181,7 @@ def test_tables_scroll_within_themselves_on_a_phone_and_code_has_copy_buttons(si
     [
         ("backfilling", "backfilling.html"),
         ("cluster's log", "files-and-formats.html"),
+        ("log formats", "files-and-formats.html"),
         ("tutorial", "first-steps.html"),
         ("cite", "cite.html"),
         ("bibtex", "cite.html"),
@@ -188,8 +189,5 @@ def test_tables_scroll_within_themselves_on_a_phone_and_code_has_copy_buttons(si
 )
 def test_what_people_search_is_found(site: Path, words: str, found: str) -> None:
     with served(site) as address, chromium() as browser:
-        page = browser.new_page()
-        page.goto(f"{address}search.html?q={words}")
-        page.wait_for_selector("#search-results li a")
-        links = [str(link.get_attribute("href")) for link in page.query_selector_all("#search-results li a")]
+        links = search_results(browser.new_page(), address, words)
         assert any(found in link for link in links), links

@@ -198,9 +198,10 @@ def test_regular_costs_are_the_objectives_terms(instance: Instance, objective: s
     completion = instance.arrival + instance.duration + late / 4
     assert regular_cost(goal, instance).value(completion) == pytest.approx(goal.of(instance, completion))
     data = (instance.arrival, instance.weight, instance.due)
+    jobs = (instance.arrival, instance.weight, goal.dates(instance))
     for j in range(instance.n):
         term = goal.exact([completion[j]], *(a[j : j + 1] for a in data))
-        assert exact_cost(goal, instance, j).at(Fraction(float(completion[j]))) == term
+        assert exact_cost(goal, *(float(a[j]) for a in jobs)).at(Fraction(float(completion[j]))) == term
 
 
 # --- list schedules where speed depends on the placement: feasible at any scale, never below the optimum -----------------

@@ -21,10 +21,12 @@ from optsched.problem.objectives import get_objective
 from optsched.problem.profile import Profile, Stage
 from optsched.problem.scaling import Scaling
 from optsched.solvers.identical_machines import least_weighted_completion
+from optsched.solvers.machine_loads import search_loads
+from optsched.solvers.machine_prices import fluid_prices, solve_flow
 from optsched.solvers.method import METHODS
 from optsched.solvers.methods import mode_branching
-from optsched.solvers.methods.machine_schedules import MachineBranching, ParallelJobs
-from optsched.solvers.smith_order import FAR, improve, least_after, least_before
+from optsched.solvers.methods.machine_schedules import MachineBranching
+from optsched.solvers.smith_order import FAR, ParallelJobs, Potentials
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
 from solvers.placed_instances import beside_two_others, placed_instances
@@ -127,7 +129,7 @@ def test_what_it_refuses_and_what_it_says_at_a_limit(monkeypatch: pytest.MonkeyP
     assert (whole.status, whole.value) == ("optimal", float(Fraction(whole.bound_exact or 0)))
 
 
-# --- P || sum w_j C_j by branch and price against dynamic programming over loads, and its bound at any prices ------------
+# --- P || sum w_j C_j by prices and loads against dynamic programming over all loads, and its bound at any prices --------
 
 
 @st.composite
@@ -148,30 +150,62 @@ def least(jobs: ParallelJobs) -> int:
 def test_the_optimum_is_that_of_dynamic_programming(jobs: ParallelJobs) -> None:
     search = MachineBranching(jobs, NEVER, lambda: None)
     search.run()
-    assert search.lower == search.upper == jobs.cost(search.machine) == least(jobs)
+    assert search.lower == search.upper == jobs.cost(search.start) == least(jobs)
 
 
 @given(parallel_jobs(), st.data())
 @settings(max_examples=examples(60), deadline=None)
 def test_any_prices_bound_the_optimum(jobs: ParallelJobs, data: st.DataObject) -> None:
-    price = np.array(data.draw(st.lists(st.integers(-50, 400), min_size=jobs.n, max_size=jobs.n)), dtype=np.int64)
-    before = np.zeros((jobs.n + 1, jobs.horizon + 1), dtype=np.int64)
-    after = np.zeros_like(before)
-    least_before(jobs.length, jobs.weight, price, jobs.open_starts(), before)
-    least_after(jobs.length, jobs.weight, price, jobs.open_starts(), jobs.first_end, after)
-    cheapest = int(before[-1, jobs.first_end :].min())
-    assert cheapest == int(after[0, 0]) < FAR  # the same paths from both ends
-    assert int(price.sum()) + jobs.machines * cheapest <= least(jobs)
+    price = np.array(data.draw(st.lists(st.floats(-50, 400), min_size=jobs.n, max_size=jobs.n)))
+    open_start = jobs.open_starts()
+    potentials = Potentials.at(jobs, price, open_start)
+    assert int(potentials.before[-1, jobs.first_end :].min()) == int(potentials.after[0, 0]) < FAR  # from both ends
+    best = least(jobs)
+    assert potentials.bound <= best * potentials.scale
+    # what is closed is in no schedule that is as good as allowed
+    limit = best + data.draw(st.integers(-2, 9))
+    left = potentials.close(limit, open_start)
+    assert left == open_start.sum()
+    potentials.look_back()
+    result = search_loads(jobs, potentials, limit, 10_000, NEVER)
+    assert result.complete
+    assert (result.start is not None) == (limit >= best)
+    if result.start is not None:
+        assert result.cost == jobs.cost(result.start) == best
+        assert feasible(jobs, result.start)
 
 
-@given(parallel_jobs(), st.integers(0, 1000))
+@given(parallel_jobs(), st.integers(1, 3))
 @settings(max_examples=examples(30), deadline=None)
-def test_local_search_splits_two_machines_in_the_best_way(jobs: ParallelJobs, seed: int) -> None:
-    machine = jobs.in_turn(np.arange(jobs.n))
-    cost = improve(jobs.length, jobs.weight, machine, jobs.machines, 3, 0, np.array([seed]))
-    assert cost == jobs.cost(machine) >= least(jobs)
-    if jobs.machines <= 2:
-        assert cost == least(jobs)
+def test_a_narrow_search_returns_schedules_and_claims_nothing(jobs: ParallelJobs, width: int) -> None:
+    potentials = Potentials.at(jobs, fluid_prices(jobs), jobs.open_starts())
+    worst = jobs.cost(jobs.list_starts())
+    result = search_loads(jobs, potentials, worst, width, NEVER)
+    best = least(jobs)
+    if result.start is not None:
+        assert best <= result.cost == jobs.cost(result.start) <= worst
+        assert feasible(jobs, result.start)
+    if result.complete:
+        assert result.cost == best
+    assert not search_loads(jobs, potentials, worst, width, Deadline(0.0)).complete
+
+
+@given(parallel_jobs())
+@settings(max_examples=examples(30), deadline=None)
+def test_the_flow_program_bounds_the_optimum_by_its_prices(jobs: ParallelJobs) -> None:
+    open_start, near = jobs.open_starts(), fluid_prices(jobs)
+    best = least(jobs)
+    flow = solve_flow(jobs, open_start, near, 100.0 * best, NEVER)
+    assert flow is not None
+    assert flow.value <= best * (1 + 1e-6) + 1e-6
+    bound = Potentials.at(jobs, flow.job, open_start).bound / jobs.scale
+    assert flow.value - 1e-3 * max(1.0, flow.value) <= bound <= best
+
+
+def feasible(jobs: ParallelJobs, start: np.ndarray) -> bool:
+    """Whether no more jobs run at a time than there are machines."""
+    end = start + jobs.length
+    return all(int(np.sum((start <= t) & (t < end))) <= jobs.machines for t in start.tolist())
 
 
 def _instance(gpus: int, objective: str, **all_of: float) -> Instance:
@@ -188,6 +222,8 @@ def test_gangs_of_one_size_are_identical_machines(objective: str) -> None:
     other = solve(instance, objective, model="rigid-time-indexed")
     mine = solve(instance, objective, model="machine-schedules")
     assert mine.value_exact == mine.bound_exact == other.value_exact == other.bound_exact
+    assert mine.certificate is not None
+    mine.certificate.verify(instance)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +242,7 @@ def test_the_interval_holds_when_the_time_is_up() -> None:
     jobs = ParallelJobs(np.arange(1, 10), np.arange(9, 0, -1), 3)
     search = MachineBranching(jobs, Deadline(0.0), lambda: None)
     search.run()
-    assert search.lower <= least(jobs) <= search.upper == jobs.cost(search.machine)
+    assert search.lower <= least(jobs) <= search.upper == jobs.cost(search.start)
 
 
 # --- exact optima of jobs at scaling profiles: a gang is priced by its placement, as the engine and the referee do -------

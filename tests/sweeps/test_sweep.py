@@ -178,7 +178,7 @@ import optsched as osd
 from tests.sweeps import test_sweep
 osd.sweep(getattr(test_sweep, sys.argv[2]), sys.argv[1], workers=2)
 """
-LONG: dict[str, Any] = {**GRID, "seeds": list(range(1, 21)), "instances": [{"recipe": "rigid", "jobs": 40}]}
+LONG: dict[str, Any] = {**GRID, "seeds": list(range(1, 13)), "instances": [{"recipe": "rigid", "jobs": 40}]}
 LONGER: dict[str, Any] = {**LONG, "seeds": list(range(1, 1001)), "instances": [{"recipe": "rigid", "jobs": 6}]}
 
 

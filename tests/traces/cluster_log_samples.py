@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from optsched.io.traces import acme, helios, openb, pai, spot
+from optsched.io.traces import acme, dlrm, helios, openb, pai, spot
 
 PAI_JOBS = (
     "j0,i0,u0,Terminated,100.0,400.0\nj1,i1,u1,Failed,110.0,300.0\nj2,i2,u0,Waiting,120.0,\nj3,i3,u2,Running,130.0,\n"
@@ -125,6 +125,18 @@ TEXTS = {
     "p0,12000,16384,2,1000,V100M16|T4,LS,Running,100,400,150\np1,12000,16384,1,460,,BE,Failed,100,400,150\n"
     "p2,12000,16384,1,1000,,BE,Pending,100,400,\np3,12000,16384,0,0,,BE,Failed,100,400,150\n"
     "p4,12000,16384,8,1000,,LS,Running,50,12902960,60\n",
+    "dlrm": f"{','.join(dlrm.HEADER)}\n"
+    + "".join(
+        f"{name},HN,app_{name},12,12,{gpus},{gpus},25,25,120.0,120.0,680.0,800.0,{most},{times}\n"
+        for name, gpus, most, times in (
+            ("a", 1, 2, "50.0000002,57.0,117.0"),
+            ("b", 2, -1, "0.0,0.0,60.5"),
+            ("c", 0, -1, "5,5,9"),
+            ("d", 0, -1, ",,9"),
+            ("e", 1, 8, "5,5,"),
+            ("f", 1, 8, ",,"),
+        )
+    ),
     "spot": f"{','.join(spot.HEADER)}\n239255,0,H800,15,2,4,500,59,Spot\n239256,1,A10,20,1,1,599,15897000,HP\n",
     "philly": json.dumps(PHILLY),
     "kueue": json.dumps(KUEUE),

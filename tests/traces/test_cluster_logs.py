@@ -45,6 +45,7 @@ READINGS = {
     "acme:seren": "acme/trace_seren.csv",
     "pai": "pai",
     "openb": "openb/openb_pod_list_gpuspec33.csv",
+    "dlrm": "dlrm2025/disaggregated_DLRM_trace.csv",
     "spot": "spot2026/job_info_df.csv",
     "kueue": "kueue/workloads.json",
     "volcano": "volcano/jobs.yaml",
@@ -121,6 +122,15 @@ RIGHT: dict[str, tuple[list[tuple[Any, ...]], dict[str, int]]] = {  # (id, arriv
     "helios": ([("7", 60, 8, 600), ("10", 0, 4, 30)], {"no GPUs": 1, "not ended": 1}),
     "acme": ([("a", 0, 64, 8), ("c", 2, 8, 60)], {"no start time": 1}),
     "openb": ([("p0", 100, 2, 250), ("p4", 50, 8, 12902900)], {"no GPUs": 1, "never scheduled": 1, SHARE: 1}),
+    "dlrm": (
+        [("a", 50.0000002, 1, 60), ("b", 0, 2, 60.5)],
+        {
+            "no GPUs": 1,
+            "existed before the trace": 1,
+            "existed after the trace": 1,
+            "existed before the trace and after it": 1,
+        },
+    ),
     "spot": ([("239255", 500, 8, 59), ("239256", 599, 1, 15897000)], {}),
     "philly": (
         [("late", 10, 16, 150), ("early", 0, 2, 20)],
@@ -140,6 +150,7 @@ RIGHT: dict[str, tuple[list[tuple[Any, ...]], dict[str, int]]] = {  # (id, arriv
 SAID = {
     "acme": "1 of 2 rows state another duration than end - start, the first in row 2: 18 s, not 8 s",
     "openb": "1 of the pods ran on when the trace ended",
+    "dlrm": "1 of the instances limit how many of their application",
     "spot": "1 of the jobs ran on when the trace ended",
     "philly": "1 of the jobs ran attempts on other numbers of GPUs; an instance",
     "helios": "have no zone",

@@ -21,12 +21,30 @@ from optsched.bounds.lp_dual import Prices, price_certificate
 from optsched.problem.instance import Instance, Job
 from optsched.verifier import document_fields, refusal
 from optsched.verifier.judgement import verify
+from optsched.verifier.stated_speeds import lower_hull
 from verifier.certified_cases import exit_code, holds_for_optsched
 
 CLASSES = ("gang", "gang-nonpreemptive")
 
 
 code = exit_code
+PARTS = st.sampled_from([1, 3, 7, 2**20])
+
+
+@given(st.lists(st.tuples(st.integers(1, 9), PARTS, st.integers(0, 9), PARTS), max_size=8))
+def test_the_hull_is_convex_below_all_points_and_its_corners_are_points(drawn: list[tuple[int, int, int, int]]) -> None:
+    points = [(Fraction(a, b), Fraction(c, d)) for a, b, c, d in drawn]
+    rate, cost, corners = Fraction(0), Fraction(0), [(Fraction(0), Fraction(0))]
+    pieces = lower_hull(points)
+    assert [slope for slope, _ in pieces] == sorted({slope for slope, _ in pieces})
+    for slope, width in pieces:
+        rate, cost = rate + width, cost + slope * width
+        corners.append((rate, cost))
+    assert corners[-1][0] == max((rate for rate, _ in points), default=0)
+    assert set(corners[1:]) <= set(points)
+    for at, above in points:
+        k = next(k for k, (corner, _) in enumerate(corners) if corner >= at)
+        assert above >= corners[k][1] - pieces[k - 1][0] * (corners[k][0] - at)
 
 
 # --- what holds -----------------------------------------------------------------------------------------------------------

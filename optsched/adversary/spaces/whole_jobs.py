@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import math
 import re
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 
-from optsched.adversary.space import SPACES, Candidate, Modes, Quantity, SearchSpace, branched
-from optsched.policies.simulate import Specification, simulate, specify
-from optsched.problem.instance import Instance, Job
+import numpy as np
+
+from optsched.adversary.space import MOST_JOBS, SPACES, Candidate, Modes, Quantity, SearchSpace, branched
+from optsched.policies.simulate import Specification, simulated_value, specify
+from optsched.problem.cluster import Cluster
+from optsched.problem.instance import Instance
+from optsched.problem.plain_jobs import PlainJobs
 from optsched.simulation.policy import BasePolicy, class_of
 from optsched.solvers.identical_machines import least_makespan, least_weighted_completion
 
+_IDS = tuple(map(str, range(1, MOST_JOBS + 1)))
 WEIGHTED = ("total_weighted_completion_time", "total_weighted_flow_time")
 SUMS = ("total_completion_time", "total_flow_time", *WEIGHTED)
 
@@ -56,15 +62,18 @@ class WholeJobs(SearchSpace):
         Parameters
         ----------
         candidate
-            The candidate.
+            A legal candidate.
         name
             Name of the instance.
         """
-        jobs = [
-            Job(f"{j}", arrival=arrival, gpus=gpus, duration=duration, weight=weight)
-            for j, (duration, weight, arrival, gpus) in enumerate(candidate.jobs, 1)
-        ]
-        return Instance(jobs, f"1x{self.gpus}", name)
+        duration, weight, arrival, gpus = zip(*candidate.jobs, strict=True)
+        numbers = {"arrival": arrival, "duration": duration, "weight": weight, "due": (math.nan,) * len(gpus)}
+        columns = {key: np.array(values, dtype=np.float64) for key, values in numbers.items()}
+        return Instance(PlainJobs(_IDS[: len(gpus)], np.array(gpus, dtype=np.int64), columns), self._cluster, name)
+
+    @cached_property
+    def _cluster(self) -> Cluster:
+        return Cluster.parse(f"1x{self.gpus}")
 
     def reached(self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool) -> float:
         """Return the optimum without preemption, or the best value that a limited search finds.
@@ -84,7 +93,7 @@ class WholeJobs(SearchSpace):
         modes: Modes = [[((gpus,), seconds)] for gpus, seconds in zip(*columns, strict=True)]
         best = float(self._machines(candidate, objective) or branched(instance, objective, modes))
         if preemptive:
-            best = min(best, simulate(instance, "srtf").value(objective))
+            best = min(best, simulated_value(instance, _srtf(), objective)[0])
         return best
 
     def _machines(self, candidate: Candidate, objective: str) -> int | None:
@@ -97,6 +106,11 @@ class WholeJobs(SearchSpace):
         if objective not in SUMS:
             return None
         return least_weighted_completion(lengths, weights if objective in WEIGHTED else (1,) * len(lengths), self.gpus)
+
+
+@cache
+def _srtf() -> Specification:
+    return specify("srtf")
 
 
 SEEDS = 999

@@ -93,6 +93,11 @@ class Advice:
         """The candidates that avoid as much as `best`, with itself; empty if there is no best."""
         return [] if self.best is None else tied_with(self.best, self.rows)
 
+    @property
+    def people(self) -> str:
+        """The people who are compared: ``user``, ``group``, or ``job`` if the jobs name neither."""
+        return next((row.fairness.by for row in self.rows if row.fairness is not None), "job")
+
     @cached_property
     def score(self) -> Score:
         """The score of the first row."""
@@ -184,8 +189,8 @@ def advise(
     placements
         Placements of policies that name none. Default: ``count``, and ``consolidated`` where gangs can be spread.
     what_if
-        One change of the cluster or several: ``gpus=+10%``, ``gpus=-1 node``, ``cluster=SPEC``. Default: 10 % more and
-        fewer GPUs; a node more and fewer on a cluster of fewer than ten nodes.
+        One change of the cluster or several: ``gpus=+10%``, ``nodes=-1``, ``cluster=SPEC``. Default: 10 % more and fewer
+        GPUs; a node more and fewer on a cluster of fewer than ten nodes.
     restart
         Seconds that a restart costs where neither the policy nor the job states them.
     only

@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from optsched.evaluation.advice.candidates import KNOWN
 from optsched.evaluation.advice.fairness import Fairness
 from optsched.evaluation.advice.savings import Saving
 from optsched.evaluation.report import Line
@@ -49,9 +48,9 @@ class AdviceRow:
         return self.line.policy
 
     @property
-    def knows(self) -> str:
-        """The knowledge that the policy has of processing times, in words."""
-        return KNOWN[Knowledge.CLAIRVOYANT] if self.clairvoyant else KNOWN[self.line.run.knowledge]
+    def knowledge(self) -> str:
+        """The knowledge that the policy has of processing times, as in every other table."""
+        return self.line.knowledge
 
     @property
     def named(self) -> str:
@@ -69,9 +68,13 @@ class AdviceRow:
     @property
     def clairvoyant(self) -> bool:
         """True if the policy knows processing times, perhaps as perfect predictions: it is a yardstick for real clusters."""
+        return self.line.run.knowledge == Knowledge.CLAIRVOYANT or self.perfectly_predicted
+
+    @property
+    def perfectly_predicted(self) -> bool:
+        """True if the predictions that the policy asked for are the processing times."""
         run = self.line.run
-        perfect = run.predicted is not None and np.array_equal(run.predicted, run.instance.work)
-        return run.knowledge == Knowledge.CLAIRVOYANT or perfect
+        return run.predicted is not None and np.array_equal(run.predicted, run.instance.work)
 
     def to_json(self) -> dict[str, Any]:
         """Return the entry of ``advise --json``."""

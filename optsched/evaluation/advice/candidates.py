@@ -10,18 +10,10 @@ from optsched.errors import InputError
 from optsched.policies.simulate import PolicyLike, Specification, names_a_class, names_nodes, specify
 from optsched.problem.instance import Instance
 from optsched.registry import parameters_of
-from optsched.simulation.knowledge import NOT_STATED, Knowledge
 
 RESTART = 60.0  # seconds that a job that was stopped needs to resume, if nobody states another number
 PREDICTOR = "shrinkage"
 BASE = "fifo"  # the first row where the log does not say what ran
-KNOWN = {  # in words of a table
-    Knowledge.CLAIRVOYANT: "durations known",
-    Knowledge.PREDICTED: "predicted",
-    Knowledge.USER_LIMITS: "users' limits",
-    Knowledge.NON_CLAIRVOYANT: "none",
-    NOT_STATED: "-",
-}
 
 
 def candidates(

@@ -9,6 +9,7 @@ from optsched.evaluation.as_logged import AS_LOGGED, IdleSpan
 from optsched.evaluation.report import queued_hours
 from optsched.io.traces.log_reading import unit_of
 from optsched.rounding import Side, number, significant
+from optsched.simulation.knowledge import Knowledge
 
 NAMED = 4  # candidates that avoid equally much and are named
 BUSY = 0.85  # utilisation from which on people who wait are likely to submit later
@@ -87,6 +88,18 @@ def _who_loses(row: AdviceRow, who: str = "It") -> str:
     loser = fair.losers[0]
     most = f"{fair.by} {loser.name} loses most (mean slowdown {loser.before:.1f}, then {loser.after:.1f})"
     return f" {who} makes {fair.worse:,} of {fair.people:,} {fair.by}s worse off; {most}."
+
+
+def knowledge_note(rows: Sequence[AdviceRow]) -> str:
+    """Return a note on the levels of knowledge of the rows.
+
+    Parameters
+    ----------
+    rows
+        The first row, and the candidates.
+    """
+    used = {row.knowledge for row in rows}
+    return f"knowledge: {', '.join(f'{level} ({level.meaning})' for level in Knowledge if level in used)}"
 
 
 def spelled(value: float, side: Side = "nearest") -> str:

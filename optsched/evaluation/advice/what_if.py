@@ -15,6 +15,7 @@ from optsched.evaluation.advice.candidate_runs import runs_of
 from optsched.evaluation.advice.savings import Saving, queued_by_job, savings
 from optsched.evaluation.report import queued_hours
 from optsched.io.cluster_files import cluster_of
+from optsched.io.traces.log_reading import unit_of
 from optsched.policies.simulate import Specification
 from optsched.problem.arrays import Bools
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -22,9 +23,9 @@ from optsched.problem.instance import Instance
 from optsched.problem.job_table import REPORTED
 from optsched.simulation.run import Run
 
-LEGAL = "gpus=+10%, gpus=-10%, gpus=+2 nodes, gpus=-1 node, or cluster=NODESxGPUS[:TYPE][+...]"
 FEW = 10  # nodes, of which one is more than 10 %
-_CHANGE = re.compile(r"gpus\s*=\s*([+-])\s*(\d+(?:\.\d+)?)\s*(%|nodes?)", re.IGNORECASE)
+NODES = "nodes"
+_CHANGE = re.compile(r"(\w+)\s*=\s*([+-])\s*(\d+(?:\.\d+)?)\s*(%?)")
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class ClusterChange:
     def label(self) -> str:
         """The change in a table, with the true percentage if rounding to whole nodes or GPUs makes it another one."""
         match = _CHANGE.fullmatch(self.text.strip())
-        if match is None or match[3] != "%" or abs(float(f"{match[1]}{match[2]}") - 100 * self.share) < 1:
+        if match is None or not match[4] or abs(float(f"{match[2]}{match[3]}") - 100 * self.share) < 1:
             return self.text
         return f"{self.text} (rounded: {100 * self.share:+.3g} %)"
 
@@ -100,15 +101,17 @@ class WhatIf:
         }
 
 
-def change_of(text: str, cluster: Cluster) -> ClusterChange:
+def change_of(text: str, cluster: Cluster, unit: str = "GPU") -> ClusterChange:
     """Return the cluster that a change makes.
 
     Parameters
     ----------
     text
-        ``gpus=+10%``, ``gpus=-1 node`` or ``cluster=SPEC``.
+        ``gpus=+10%``, ``nodes=-1`` or ``cluster=SPEC``.
     cluster
         The cluster before.
+    unit
+        What gangs count, in the singular: ``CPU`` makes the first form ``cpus=+10%``.
 
     Raises
     ------
@@ -118,13 +121,16 @@ def change_of(text: str, cluster: Cluster) -> ClusterChange:
     name, _, spec = text.partition("=")
     if name.strip().lower() == "cluster":
         return ClusterChange(text, cluster_of(spec.strip()), cluster.gpus)
-    match = _CHANGE.fullmatch(text.strip())
-    if match is None:
-        raise InputError("not a change of the cluster", field="what-if", value=text, legal=LEGAL)
-    sign, amount = 1 if match[1] == "+" else -1, float(match[2])
-    groups = _by_share(cluster, sign * amount / 100) if match[3] == "%" else _by_nodes(cluster, sign * amount, text)
+    match, counted = _CHANGE.fullmatch(text.strip()), f"{unit.lower()}s"
+    legal = f"{counted}=+10%, {counted}=-10%, nodes=+2, nodes=-1, or cluster=NODESxGPUS[:TYPE][+...]"
+    if match is None or match[1].lower() not in (NODES, *[counted] * bool(match[4])):
+        raise InputError("not a change of the cluster", field="what-if", value=text, legal=legal)
+    amount = float(f"{match[2]}{match[3]}")
+    if not match[4] and amount != int(amount):
+        raise InputError("not a whole number of nodes", field="what-if", value=text, legal=legal)
+    groups = _by_share(cluster, amount / 100) if match[4] else _by_nodes(cluster, int(amount), text)
     if not groups:
-        raise InputError("no GPU is left", field="what-if", value=text, legal=LEGAL)
+        raise InputError(f"no {unit} is left", field="what-if", value=text, legal=legal)
     return ClusterChange(text, Cluster(groups), cluster.gpus)
 
 
@@ -138,11 +144,11 @@ def default_changes(instance: Instance) -> list[ClusterChange]:
     instance
         Jobs and the cluster before.
     """
-    amount = "1 node" if 1 < instance.cluster.node_count < FEW else "10%"
-    changes = []
+    unit, changes = unit_of(instance), []
     for sign in "+-":
+        text = f"nodes={sign}1" if 1 < instance.cluster.node_count < FEW else f"{unit.lower()}s={sign}10%"
         try:
-            change = change_of(f"gpus={sign}{amount}", instance.cluster)
+            change = change_of(text, instance.cluster, unit)
             on_cluster(instance, change)
         except InputError:
             continue
@@ -167,7 +173,8 @@ def changes_of(instance: Instance, what_if: str | Iterable[str] | None) -> list[
     """
     if what_if is None:
         return default_changes(instance)
-    return [change_of(text, instance.cluster) for text in ([what_if] if isinstance(what_if, str) else what_if)]
+    texts, unit = [what_if] if isinstance(what_if, str) else what_if, unit_of(instance)
+    return [change_of(text, instance.cluster, unit) for text in texts]
 
 
 def on_cluster(instance: Instance, change: ClusterChange) -> tuple[Instance, Bools]:
@@ -218,12 +225,10 @@ def _moved(count: int, share: float) -> int:
     return count + int(math.copysign(1, share)) if moved == count and share != 0 else moved
 
 
-def _by_nodes(cluster: Cluster, nodes: float, text: str) -> tuple[NodeGroup, ...]:
+def _by_nodes(cluster: Cluster, nodes: int, text: str) -> tuple[NodeGroup, ...]:
     """Return the node groups with some nodes more or fewer of the most frequent shape."""
-    if nodes != int(nodes):
-        raise InputError("not a whole number of nodes", field="what-if", value=text, legal=LEGAL)
     largest = max(cluster.nodes, key=lambda group: group.count)
-    changed = [(group, group.count + int(nodes) * (group is largest)) for group in cluster.nodes]
+    changed = [(group, group.count + nodes * (group is largest)) for group in cluster.nodes]
     if any(count < 0 for _, count in changed):
         raise InputError("there are not that many nodes", field="what-if", value=text, legal=f"at most {largest.count}")
     return tuple(replace(group, count=count) for group, count in changed if count > 0)

@@ -21,6 +21,7 @@ EXACT_INTEGERS = 2.0**53  # beyond this float64 does not separate neighbouring i
 SHOWN = 40  # characters of a column name in a message; in a file without header a name may be a whole command
 DATE_TIME_LEGAL = "a date-time such as 2017-10-09 07:01:55"
 _ZONE = r"(?i)(z|[+-]\d{2}:?\d{2})$"
+_LIKE_A_DATE = r"\d\s*[-/]"  # in every date-time
 _ZONED = r":\d{2}.*" + _ZONE
 
 
@@ -371,7 +372,8 @@ class Rows:
         Call it last, because names of bad rows do not count.
         """
         field, names = self._names or ("", self.line)
-        if names.filter(self.good).is_duplicated().any():
+        good = names.filter(self.good)
+        if good.n_unique() < len(good):
             seen = pl.DataFrame([self.line.alias("line"), names.alias("name"), self.good.alias("good")])
             first = seen.select(pl.col("line").filter(pl.col("good")).min().over("name")).to_series()
             legal = pl.select(pl.format("a name that line {} does not have", first)).to_series()
@@ -484,6 +486,8 @@ def seconds_of_date_times(text: pl.Series) -> pl.Series:
     text
         The texts.
     """
+    if not text.str.contains(_LIKE_A_DATE).any():  # numbers as a rule
+        return pl.Series("seconds", [None], dtype=pl.Float64).new_from_index(0, len(text))
     plain = pl.col("text").str.replace("T", " ", literal=True).str.replace(r"^(\d{4})/(\d\d)/(\d\d)", "$1-$2-$3")
     frame = text.alias("text").to_frame().with_columns(plain)
     zone = pl.col("text").str.contains(_ZONED)

@@ -20,6 +20,7 @@ import polars as pl
 from optsched.errors import InputError, RowProblem
 from optsched.io.traces.compressed import plain
 from optsched.problem.atomic_files import LONGEST, read_bytes
+from optsched.problem.memory import require_room
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,7 @@ def read_text(path: str | os.PathLike[str]) -> tuple[str, list[int], str]:
     raw = read_bytes(path, LONGEST)
     digest = hashlib.sha256(raw).hexdigest()
     raw = plain(raw, path, LONGEST)
+    require_room(len(raw), path)
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\x00" in raw[:65536]:
         raise InputError("this is not a text file in UTF-8", file=path, legal="UTF-8 text")
     raw = raw.removeprefix(b"\xef\xbb\xbf").replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -194,7 +196,7 @@ def is_swf(lines: Iterable[str]) -> bool:
 
 
 def _refuse_swf(path: str | os.PathLike[str], text: str) -> None:
-    if is_swf(io.StringIO(text)):
+    if is_swf(line[0] for line in re.finditer(r"[^\n]*\n?", text)):
         raise InputError("this looks like the Standard Workload Format (SWF)", file=path, legal=f"swf:{path}")
 
 

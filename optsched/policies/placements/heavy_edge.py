@@ -201,7 +201,7 @@ def _greedily(
     best, seed = 0.0, np.int64(-1)  # typed: a literal would have fill_servers compiled once more
     while seed < (x.stages if random[SEEDS] > 0 and small else 0):
         fill_servers(x, servers, seed)
-        alpha = mapping_pace(x)
+        alpha = mapping_pace(x, np.inf if seed < 0 else best * FALLS)
         if seed < 0 or alpha < best * FALLS:
             best = alpha
             keep(x)

@@ -214,7 +214,7 @@ def recall(x: Mapping) -> None:
 
 
 @njit(**NESTED)
-def mapping_pace(x: Mapping) -> float:
+def mapping_pace(x: Mapping, enough: float) -> float:
     """Return alpha of the replicas placed so far, in seconds.
 
     Replicas that are not placed send nothing, so this is a lower bound until all are placed. Complexity O(sum over
@@ -224,6 +224,8 @@ def mapping_pace(x: Mapping) -> float:
     ----------
     x
         The mapping.
+    enough
+        A value from which on alpha does not matter: the result is then only known to be at least this.
     """
     w, f = x.whole, x.real
     ring = 0.0
@@ -235,7 +237,10 @@ def mapping_pace(x: Mapping) -> float:
             slowest = min(slowest, f[CROSS, w[COLUMN, i]])
         if w[FIRST, s + 1] > first + 1 and last > first:
             ring = max(ring, f[RING, s] / (slowest if last > first + 1 else f[INTRA, w[COLUMN, first]]))
+    longest = 0.0
     for e in range(x.edges.size):  # replicas of neighbouring stages wait for each other
+        if x.factor * longest + ring >= enough:
+            return enough
         s, u = x.edges[e].tail, x.edges[e].head
         for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):
             c = w[COLUMN, i]
@@ -244,7 +249,7 @@ def mapping_pace(x: Mapping) -> float:
                 seconds = x.edges[e].pair / (f[INTRA, c] if c == d else min(f[CROSS, c], f[CROSS, d]))
                 f[WAIT, i] += seconds * w[COUNT + u, d]
                 f[WAIT, j] += seconds * w[COUNT + s, c]
-    longest = 0.0
+            longest = max(longest, f[WAIT, i])
     for s in range(x.stages):
         for i in range(w[FIRST, s], w[FIRST, s] + w[SPREAD, s]):
             longest = max(longest, f[WAIT, i])
@@ -317,7 +322,7 @@ def descend(x: Mapping) -> None:
     x
         The mapping, improved in place.
     """
-    alpha, none = mapping_pace(x), np.int64(-1)  # typed: literals would have the kernels compiled once more
+    alpha, none = mapping_pace(x, np.inf), np.int64(-1)  # typed: literals would have the kernels compiled once more
     w = x.whole
     while alpha > x.fastest:
         groups = 0
@@ -345,7 +350,7 @@ def _best_move(x: Mapping, groups: int, step: Step, best: float) -> tuple[Step, 
                 continue
             take(x, s, c, one)
             put(x, s, d, one)
-            alpha = mapping_pace(x)
+            alpha = mapping_pace(x, best)
             take(x, s, d, one)
             put(x, s, c, one)
             if alpha < best:
@@ -363,7 +368,7 @@ def _best_swap(x: Mapping, groups: int, step: Step, best: float) -> tuple[Step, 
             if u == s or d == c:
                 continue
             _make(x, (s, c, u, d))
-            alpha = mapping_pace(x)
+            alpha = mapping_pace(x, best)
             _make(x, (s, d, u, c))
             if alpha < best:
                 best, step = alpha, (s, c, u, d)

@@ -1,4 +1,4 @@
-"""The method ``machine-schedules``: gangs of one size released at 0, by branch and price over machines' schedules.
+"""The method ``machine-schedules``: gangs of one size released at 0, by prices, then a search over loads of the machines.
 
 **Problem** P || sum w_j C_j: on G GPUs floor(G / g) gangs of g run together, so they are identical machines.
 Every cost must rise from the moment at which the job could be done: completion and flow times do, tardiness does not.
@@ -11,24 +11,26 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
-from functools import cached_property
 from itertools import count
 
 import numpy as np
-import scipy.sparse as sp
 
+from optsched.bounds.lp_dual import PriceRow, Prices, integers, price_certificate
 from optsched.deadline import Deadline
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.solvers.column_generation import PricedColumns, generate_columns
 from optsched.solvers.linear_program import Size
+from optsched.solvers.machine_loads import LoadSearch, search_loads
+from optsched.solvers.machine_prices import Flow, fluid_prices, solve_flow
 from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.outcome import there
 from optsched.solvers.session import Session
-from optsched.solvers.smith_order import FAR, close_starts, improve, least_after, least_before, paths_to
+from optsched.solvers.smith_order import ParallelJobs, Potentials
 from optsched.solvers.solve_state import SolveState, common_step
 
 NAME = "machine-schedules"
-STATES = 4_000_000  # jobs x slots: 70 MB
+STATES = 12_000_000  # jobs x slots: 200 MB
+CERTIFYING = 5e-7  # seconds a job and slot that a certificate and its check take
+QUANTUM = 1 << 20  # steps of a slot's price in a unit of cost
 
 
 def _applies(state: SolveState) -> str | None:
@@ -78,193 +80,90 @@ def _run(state: SolveState) -> MethodReport:
 
     def better() -> None:
         start = np.zeros(state.instance.n, dtype=np.int64)
-        start[order] = jobs.starts(search.machine)
+        start[order] = search.start
         state.offer_starts(grid.seconds(start), NAME)
         state.raise_bound(unavoidable + step * search.lower, "solver")
 
-    search = MachineBranching(jobs, state.deadline, better)
+    def priced(slot: Floats) -> None:
+        if 2 * jobs.n * jobs.horizon * CERTIFYING > state.left:
+            return
+        quantum = step / QUANTUM
+        price = [units * quantum.numerator for units in np.rint(slot * QUANTUM).astype(np.int64).tolist()]
+        row = PriceRow(np.ones(jobs.n, dtype=np.int64), integers(price))
+        prices = Prices("time-indexed", origin, grid.unit, quantum.denominator, (row,))
+        certificate = price_certificate(state.instance, state.goal.name, "gang-nonpreemptive", prices)
+        if state.certificate is None or certificate.value > state.certificate.value:
+            state.offer_certificate(certificate)
+
+    search = MachineBranching(jobs, state.deadline, better, priced)
     search.run()
     better()
     ended = "" if state.closed else f"the time limit came after {search.nodes} nodes"
-    return MethodReport(
-        Session.solver, Size(jobs.n + 1, len(search.paths), int(search.paths.sum())), search.nodes, note=ended
-    )
+    return MethodReport(Session.solver, search.size, search.nodes, note=ended)
 
 
 add_method(NAME, _applies, _run)
 
 
-# P || sum w_j C_j by branch and price: columns are schedules of one machine, branches limit the start of a job.
+# P || sum w_j C_j by branch and bound. A node of the tree limits the starts of the jobs.
 #
-# The master of a node (`optsched.solvers.column_generation`) has a row a job and one that counts machines; its duals
-# price the paths of `optsched.solvers.smith_order`. **Exactness** Prices are multiples of 1 / scale, and
-# everything after them is computed in integers. So no bound depends on the solver's tolerances; the solver only
-# proposes prices. **Branching** by execution windows (van den Akker, Hoogeveen and van de Velde 1999): the job whose
-# start varies most in the LP starts by its mean, or after it. If none varies, the LP's starts are a schedule.
-# **Complexity** O(n H) for a pricing, H about sum p / m; the LP has n + 1 rows. **Guarantee** optimal at the end; a
-# valid interval at any time.
+# **Bound** Prices (`optsched.solvers.machine_prices`) bound all schedules of a node, and close the starts that are in no
+# better one (`optsched.solvers.smith_order`). They are multiples of 1 / scale, and everything after them is computed in
+# integers: the solver of the flow program only proposes prices, and no bound depends on its tolerances.
+# **Search** With these bounds a search over the loads of the machines (`optsched.solvers.machine_loads`) finds better
+# schedules, and mostly proves that none is left. It is repeated with more states while it is not complete.
+# **Branching** where there would be too many states, by execution windows (van den Akker, Hoogeveen and van de Velde 1999):
+# the job whose start varies most in the flow program starts by its mean, or after it.
+# **Complexity** O(n H) a bound, H about sum p / m, and a flow program a node. **Guarantee** optimal at the end; a valid
+# interval at any time.
 
-SMOOTH = 0.7  # weight of the best prices so far
-COLUMNS = 10  # paths that a pricing returns
-ROUNDS = 20  # pricings between two eliminations
-KICKS, MORE_KICKS = 10, 20  # kicks of one call of the local search
-PATHS = 3000  # paths kept from node to node, the latest first
-CLOSE = 0.2  # gap between the LP and its bound at which to stop, in units of cost
-SCALES = 10  # largest number of fractional bits of a price
-LARGE = 1 << 58
-NOTHING = 1e-6  # tolerance for a column's value and a mean start
-
-
-@dataclass(frozen=True)
-class ParallelJobs:
-    """Jobs ``length`` i64[n] >= 1 and ``weight`` i64[n] >= 0 in Smith's order (p / w rises), on a number of ``machines``."""
-
-    length: Ints
-    weight: Ints
-    machines: int
-
-    @property
-    def n(self) -> int:
-        """Number of jobs."""
-        return int(self.length.size)
-
-    @cached_property
-    def latest_start(self) -> Ints:
-        """Latest starts of an optimal schedule, i64[n].
-
-        Some machine is free for job j when the machines have done all the other work on average.
-        """
-        return (self.length.sum() - self.length) // self.machines
-
-    @cached_property
-    def horizon(self) -> int:
-        """Largest load of a machine in an optimal schedule."""
-        return int((self.latest_start + self.length).max())
-
-    @cached_property
-    def first_end(self) -> int:
-        """Lower bound on the loads of some optimal schedule: a machine with less would take the last job of another one."""
-        total, longest = int(self.length.sum()), int(self.length.max())
-        return max(0, -((self.machines - 1) * longest - total) // self.machines)
-
-    @cached_property
-    def penalty(self) -> Ints:
-        """Amount above the cost of any job, with the delay that it causes for others, i64[n]."""
-        return 2 * (self.weight * self.horizon + self.length * int(self.weight.sum())) + 1
-
-    @cached_property
-    def scale(self) -> int:
-        """Steps of a price in a unit of cost; 0 where integers are too large."""
-        largest = 4 * sum(self.penalty.tolist())
-        return next((1 << k for k in range(SCALES, -1, -1) if largest << k < LARGE), 0)
-
-    def open_starts(self) -> Bools:
-        """Return the starts that are allowed, bool[n, H + 1]."""
-        return np.arange(self.horizon + 1) <= self.latest_start[:, None]
-
-    def in_turn(self, order: Ints) -> Ints:
-        """Return the machine of every job when each goes, in order, to the machine with the least load.
-
-        Parameters
-        ----------
-        order
-            The jobs in order, i64[n].
-        """
-        load, machine = np.zeros(self.machines, dtype=np.int64), np.zeros(self.n, dtype=np.int64)
-        for j in order.tolist():
-            machine[j] = np.argmin(load)
-            load[machine[j]] += self.length[j]
-        return machine
-
-    def starts(self, machine: Ints) -> Ints:
-        """Return the start of every job on its machine, in Smith's order.
-
-        Parameters
-        ----------
-        machine
-            Machine of every job, i64[n].
-        """
-        start = np.zeros(self.n, dtype=np.int64)
-        for i in range(self.machines):
-            on_machine = machine == i
-            start[on_machine] = np.cumsum(self.length[on_machine]) - self.length[on_machine]
-        return start
-
-    def cost(self, machine: Ints) -> int:
-        """Return the cost of an assignment to machines.
-
-        Parameters
-        ----------
-        machine
-            Machine of every job, i64[n].
-        """
-        return int(self.weight @ (self.starts(machine) + self.length))
+WIDTHS = (1_000, 10_000, 100_000)  # states of the searches at the root; those of other nodes end before the last
+FEW = 0.3  # part of the gap: starts that cost less are in the first flow program
+ARCS = 100_000  # starts in a flow program, if those that cost little are fewer
+RISE = 100.0  # parts of the gap by which a price may rise in a flow program
+MISSED = 0.1  # units of cost by which paths of other starts may lower the bound of a flow program
+NOTHING = 1e-6  # tolerance of a mean start
 
 
 class MachineBranching:
-    """The search. ``machine``: the best assignment so far, ``upper`` its cost, ``lower`` the bound, both integers.
+    """The search. ``start``: starts of the best schedule so far, ``upper`` its cost, ``lower`` the bound, both integers.
 
-    ``on_better()`` is called when either has changed. `run` to the end or the ``deadline``.
+    ``on_better()`` is called when either has changed, ``on_prices(slot)`` with the prices of the slots at the root. `run` to
+    the end or the ``deadline``.
     """
 
-    def __init__(self, jobs: ParallelJobs, deadline: Deadline, on_better: Callable[[], None]) -> None:
-        self.jobs, self.deadline, self._tell = jobs, deadline, on_better
-        self.machine = jobs.in_turn(np.arange(jobs.n))
-        self.upper, self.lower, self.nodes = jobs.cost(self.machine), 0, 0
-        self._seed = np.array([1], dtype=np.int64)
-        self._before = np.zeros((jobs.n + 1, jobs.horizon + 1), dtype=np.int64)
-        self._after = np.zeros_like(self._before)
-        self.paths = np.zeros((0, jobs.n), dtype=bool)
+    def __init__(
+        self,
+        jobs: ParallelJobs,
+        deadline: Deadline,
+        on_better: Callable[[], None],
+        on_prices: Callable[[Floats], None] = lambda _slot: None,
+    ) -> None:
+        self.jobs, self.deadline, self._tell, self._price = jobs, deadline, on_better, on_prices
+        self.start = jobs.list_starts()
+        self.upper, self.lower, self.nodes = jobs.cost(self.start), 0, 0
+        self.size = Size()
 
     @property
     def closed(self) -> bool:
         """True if the optimum is proved."""
         return self.lower >= self.upper
 
-    def search(self, machine: Ints, kicks: int) -> None:
-        """Search locally from an assignment.
-
-        Parameters
-        ----------
-        machine
-            Machine of every job, i64[n]; changed.
-        kicks
-            Number of repetitions.
-        """
-        jobs = self.jobs
-        cost = improve(jobs.length, jobs.weight, machine, jobs.machines, kicks, self.lower, self._seed)
-        self.paths = np.vstack([machine == np.arange(jobs.machines)[:, None], self.paths])
-        if cost < self.upper:
-            self.upper, self.machine = int(cost), machine.copy()
-            self._tell()
-
     def run(self) -> None:
         """Search until the optimum is proved, or the time is up."""
-        for _ in range(MORE_KICKS):
-            if not self.deadline.passed:
-                self.search(self.machine.copy(), KICKS)
         self._raise(int(self.jobs.weight @ self.jobs.length))
         ticket, whole = count(), np.packbits(self.jobs.open_starts()).tobytes()
-        # The first price of a job is what the best schedule would save without it: its cost, and its length for all
-        # jobs after it.
-        weight, length = self.jobs.weight, self.jobs.length
-        after = np.zeros(self.jobs.n)
-        for i in range(self.jobs.machines):
-            on_machine = self.machine == i
-            after[on_machine] = weight[on_machine].sum() - np.cumsum(weight[on_machine])
-        first = np.asarray(weight * (self.jobs.starts(self.machine) + length) + length * after)
-        nodes = [_Node(self.lower, 0, next(ticket), whole, first)]
+        nodes = [_Node(self.lower, 0, next(ticket), whole, fluid_prices(self.jobs))]
         while nodes and not self.closed and not self.deadline.passed:
             node = heapq.heappop(nodes)
             if node.bound >= self.upper:
                 continue
             self.nodes += 1
-            mean, spread, open_start = self._solve(node, alone=not nodes)
-            if node.bound < self.upper:
-                for part in _parts(open_start, mean, spread):
-                    heapq.heappush(
-                        nodes, _Node(node.bound, node.depth - 1, next(ticket), np.packbits(part).tobytes(), node.price)
-                    )
+            for part in self._solve(node, alone=not nodes):
+                packed = np.packbits(part).tobytes()
+                heapq.heappush(nodes, _Node(node.bound, node.depth - 1, next(ticket), packed, node.price))
+            if self.deadline.passed:
+                break
             self._raise(min((each.bound for each in nodes), default=self.upper))
 
     def _raise(self, bound: int) -> None:
@@ -272,99 +171,83 @@ class MachineBranching:
             self.lower = min(bound, self.upper)
             self._tell()
 
-    def _solve(self, node: _Node, alone: bool) -> tuple[Floats, Floats, Bools]:
-        """Solve the LP of a node, whose bound rises; return (mean start of every job, its variance, open starts)."""
-        jobs = self.jobs
-        shape = (jobs.n, jobs.horizon + 1)
+    def _solve(self, node: _Node, alone: bool) -> list[Bools]:
+        """Raise the bound of a node, search in it, and return its parts if better schedules may be left in it."""
+        shape = (self.jobs.n, self.jobs.horizon + 1)
         bits = np.unpackbits(np.frombuffer(node.bits, dtype=np.uint8), count=shape[0] * shape[1])
         open_start = bits.reshape(shape).astype(bool)
-        best, best_price, pricings = -FAR, np.zeros(jobs.n, dtype=np.int64), count(1)
+        potentials, root = self._bound(node, node.price, open_start, alone), node.depth == 0
+        if root:
+            self._improve(node, potentials, WIDTHS[0])
+        flow = self._flow(node, potentials, alone)
+        potentials = self._bound(node, node.price, open_start, alone)
+        for width in WIDTHS:
+            if root and width < WIDTHS[-1]:
+                self._improve(node, potentials, width)
+            self._search(node, potentials, width, alone)
+        if not root:
+            self._improve(node, potentials, WIDTHS[0])
+        if node.bound >= self.upper:
+            return []
+        return [open_start] if self.deadline.passed else _parts(open_start, flow)
 
-        def price(duals: Floats) -> PricedColumns:
-            nonlocal best, best_price
-            wished = np.rint(np.clip(duals[:-1], -jobs.penalty, jobs.penalty) * jobs.scale).astype(np.int64)
-            proved, paths = self._price(wished, open_start)
-            if proved > best:
-                best, best_price, node.price = proved, wished, wished / jobs.scale
-                node.bound = max(node.bound, -(-best // jobs.scale))
-                if alone:
-                    self._raise(node.bound)
-            columns = self._columns(paths)
-            if next(pricings) % ROUNDS == 0:
-                self._thin(best_price, best, open_start)
-            bound = math.inf if node.bound >= self.upper else proved / jobs.scale
-            return PricedColumns(columns.value, columns.A, bound)
+    def _bound(self, node: _Node, price: Floats, open_start: Bools, alone: bool) -> Potentials:
+        """Raise the bound of a node by prices, and close the starts that are in no better schedule."""
+        potentials = Potentials.at(self.jobs, price, open_start)
+        self._close(node, potentials, alone)
+        return potentials
 
-        rows = np.append(np.ones(jobs.n), jobs.machines)
-        while True:
-            fits = self._fit(self.paths, open_start)
-            generated = generate_columns(
-                price,
-                rows,
-                rows,
-                start=self._columns(self.paths[fits], artificial=True),
-                duals=np.append(node.price, 0.0),
-                smoothing=SMOOTH,
-                tolerance=CLOSE / max(1, self.upper),
-                deadline=self.deadline,
-            )
-            paths_of_lp = generated.columns.A[:-1, jobs.n + 1 :].T.toarray() > 0
-            self.paths = np.vstack([paths_of_lp[::-1], self.paths[~fits]])[:PATHS]
-            used = np.maximum(generated.x[jobs.n + 1 :], 0.0)
-            if node.bound >= self.upper or self.deadline.passed:
-                break
-            self._thin(best_price, best, open_start)
-            if self._fit(paths_of_lp[used > NOTHING], open_start).all():
-                break  # else the LP uses paths that have been closed meanwhile; without them its value is higher
-        start = self._starts(paths_of_lp).astype(np.float64)
-        mean = used @ start
-        spread = used @ start**2 - mean**2
+    def _close(self, node: _Node, potentials: Potentials, alone: bool) -> None:
+        self._lift(node, min(-(-potentials.bound // potentials.scale), self.upper), alone)
         if node.bound < self.upper:
-            self.search(jobs.in_turn(np.argsort(mean, kind="stable")), MORE_KICKS)
-        return mean, spread, open_start
+            potentials.close(self.upper - 1, potentials.open_start)
+            potentials.look_back()
+            if potentials.bound > (self.upper - 1) * potentials.scale:
+                self._lift(node, self.upper, alone)
 
-    def _fit(self, paths: Bools, open_start: Bools) -> Bools:
-        """Return which paths use open starts only, bool[k]."""
-        start = np.minimum(self._starts(paths), self.jobs.horizon)  # H where no job starts
-        return np.asarray((open_start[np.arange(self.jobs.n), start] | ~paths).all(axis=1))
+    def _lift(self, node: _Node, bound: int, alone: bool) -> None:
+        node.bound = max(node.bound, bound)
+        if alone:
+            self._raise(node.bound)
 
-    def _starts(self, paths: Bools) -> Ints:
-        """Return the start of every job on each path, 0 for others, i64[k, n]."""
-        return np.asarray((np.cumsum(paths * self.jobs.length, axis=1) - self.jobs.length) * paths)
+    def _flow(self, node: _Node, potentials: Potentials, alone: bool) -> Flow | None:
+        """Solve the flow program of a node, whose prices are then its own; first over the starts that cost little."""
+        part, flow = FEW if node.depth == 0 else 1.0, None
+        while node.bound < self.upper and not self.deadline.passed:
+            some, bound = potentials.open_start.copy(), potentials.bound / potentials.scale
+            potentials.close(math.floor(bound + part * (self.upper - bound)), some)
+            most = RISE * (self.upper - bound)
+            solved = solve_flow(self.jobs, some, potentials.price / potentials.scale, most, self.deadline)
+            if solved is None:
+                break
+            flow, self.size, node.price = solved, solved.size, solved.job
+            if node.depth == 0:
+                self._price(flow.slot)
+            potentials = self._bound(node, flow.job, potentials.open_start, alone)
+            if part >= 1.0 or potentials.bound / potentials.scale >= flow.value - MISSED:
+                break
+            part *= 3
+        return flow
 
-    def _columns(self, paths: Bools, artificial: bool = False) -> PricedColumns:
-        """Return paths as columns; the rows are the jobs and one that counts machines.
+    def _improve(self, node: _Node, potentials: Potentials, width: int) -> None:
+        """Search for a better schedule of a node."""
+        if node.bound < self.upper - 1 and not self.deadline.passed:
+            self._take(node, potentials, search_loads(self.jobs, potentials, self.upper - 1, width, self.deadline))
 
-        With ``artificial`` a column for each row comes first.
-        """
-        jobs = self.jobs
-        value = (paths * (self._starts(paths) + jobs.length)) @ jobs.weight
-        A = np.vstack([paths.T, np.ones((1, len(paths)))])
-        if artificial:
-            value = np.concatenate([jobs.penalty, [jobs.penalty.max()], value])
-            A = np.hstack([np.eye(jobs.n + 1), A])
-        return PricedColumns(value.astype(np.float64), sp.csc_array(A.astype(np.float64)))
+    def _search(self, node: _Node, potentials: Potentials, width: int, alone: bool) -> None:
+        """Search for schedules that cost no more than the bound, which rises while there are none."""
+        while node.bound < self.upper and not self.deadline.passed:
+            result = search_loads(self.jobs, potentials, node.bound, width, self.deadline)
+            self._take(node, potentials, result)
+            if not result.complete:
+                break
+            self._lift(node, min(node.bound + 1, self.upper), alone)
 
-    def _price(self, price: Ints, open_start: Bools) -> tuple[int, Bools]:
-        """Return (bound that prices prove, times ``scale``; cheapest path to each of the cheapest loads, bool[k, n])."""
-        jobs = self.jobs
-        least_before(jobs.length, jobs.weight * jobs.scale, price, open_start, self._before)
-        final = self._before[-1, jobs.first_end :]
-        ends = np.argsort(final, kind="stable")[:COLUMNS]
-        ends = ends[final[ends] < FAR]
-        taken = np.zeros((ends.size, jobs.n), dtype=bool)
-        paths_to(jobs.length, self._before, ends + jobs.first_end, taken)
-        return sum(price.tolist()) + jobs.machines * int(final[ends[0]]) if ends.size else FAR, taken
-
-    def _thin(self, price: Ints, proved: int, open_start: Bools) -> None:
-        """Close the starts that are in no better schedule, by the prices with the best bound."""
-        jobs = self.jobs
-        weight = jobs.weight * jobs.scale
-        least_before(jobs.length, weight, price, open_start, self._before)
-        least_after(jobs.length, weight, price, open_start, jobs.first_end, self._after)
-        spare = (self.upper - 1) * jobs.scale - proved
-        allowed = int(self._before[-1, jobs.first_end :].min()) + spare
-        close_starts(jobs.length, weight, price, self._before, self._after, allowed, open_start)
+    def _take(self, node: _Node, potentials: Potentials, result: LoadSearch) -> None:
+        if result.start is not None:
+            self.start, self.upper = result.start, result.cost
+            self._tell()
+            self._close(node, potentials, alone=False)
 
 
 @dataclass(order=True)
@@ -376,11 +259,17 @@ class _Node:
     price: Floats = field(compare=False)
 
 
-def _parts(open_start: Bools, mean: Floats, spread: Floats) -> list[Bools]:
+def _parts(open_start: Bools, flow: Flow | None) -> list[Bools]:
     """Return two copies: a job starts by its mean, or later; none if only one schedule is left."""
     many = open_start.sum(axis=1) > 1
     if not many.any():
         return []
+    if flow is None:
+        slots = np.arange(open_start.shape[1])
+        mean = (open_start @ slots) / np.maximum(open_start.sum(axis=1), 1)
+        spread = open_start.sum(axis=1).astype(np.float64)
+    else:
+        mean, spread = flow.mean, flow.spread
     j = int(np.argmax(np.where(many, spread, -np.inf)))
     slots = np.flatnonzero(open_start[j])
     last = int(np.clip(np.floor(mean[j] + NOTHING), slots[0], slots[-2]))

@@ -351,7 +351,7 @@ class CertainShared(CertainTimes):
             pace = pace * segment_sub_steps(context.instance, document.job, *steps).stretch
         return pace[rows]
 
-    def _worth(self, paid: Floats) -> tuple[list[Fraction], Floats, set[int]] | None:
+    def _worth(self, paid: Floats, resized: dict[int, float] | None) -> tuple[list[Fraction], Floats, set[int]] | None:
         return worth_beside_partners(self._context, paid)
 
 

@@ -11,13 +11,17 @@ a schedule. So rounds up to there are enough, and the bound holds for every hori
 
 **Prices** come from a subgradient ascent and cutting planes. All is computed in integers, prices in units of 1 / ``scale``.
 
+**Stretches.** Any prices give a bound. A search adapts prices to partial schedules: those that it keeps in a round say where
+the prices let it cheat, and new prices are chosen that raise their bounds. Each stretch of rounds has such prices.
+
 **Complexity** O(rounds x states x types) a step. **Reference** Lagrangian state-space relaxation: Tanaka, Fujikuma and
 Araki, J. Sched. 12 (2009), for one machine; the states of a cache are derived here.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,6 +35,24 @@ AIM = 1.015  # times the bound: at that value subgradient steps aim
 SLOW, SHRINK, KEEP = 8, 0.7, 0.6  # steps without gain until steps shrink, by this factor; part of the last direction
 BOX, GROW, CLOSER = 3.0, 1.2, 0.97  # prices may change so much in a step; factors after a gain, and without one
 NEAR = 0.3  # gain that is possible within the box, below which an ascent ends
+ADAPT, PATIENT, SLOWER, DAMP, OVER = 16, 4, 0.6, 0.5, 1.003  # steps for a sample; as SLOW, SHRINK, KEEP; aim over limit
+
+
+class Sample(NamedTuple):
+    """Partial schedules before a round: state i32[k], cost i64[k], numbers of requests left i64[k, Q]."""
+
+    round: int
+    state: Ints
+    cost: Ints
+    left: Ints
+
+
+class Stretches(NamedTuple):
+    """Prices adapted to stretches of rounds: those of stretch ``of[t]`` with least costs ``rest[t]`` from round t on."""
+
+    of: Ints
+    charged: Ints
+    rest: Ints
 
 
 @dataclass
@@ -43,6 +65,7 @@ class PriceAscent:
     price: Floats  # f64[Q], in units of cost
     rest: Ints
     bound: int = 0  # in units of 1 / scale
+    stretches: Stretches = field(default_factory=lambda: Stretches(*[np.zeros(0, np.int64)] * 3))
 
     @classmethod
     def begin(cls, states: CellStates, types: Types, price: Floats, value: int) -> PriceAscent:
@@ -94,12 +117,92 @@ class PriceAscent:
             self.rest = np.full((rounds, self.states.before.size), FAR, np.int32)
         types = self.types
         _sweep(self.rest, *self.states, types.least, types.weight, self.charged, self.scale)
+        self.stretches = Stretches(np.zeros(rounds, np.int64), self.charged[None], self.rest)
         return int(self.rest[-1, 0]) + self.base
+
+    def prices(self, t: int) -> Ints:
+        """Return the two sets of prices in a round, i64[2, Q].
+
+        Parameters
+        ----------
+        t
+            The round.
+        """
+        return np.stack([self.charged, self.stretches.charged[self.stretches.of[t]]])
+
+    def rests(self, t: int, priced: int | None = None) -> Ints:
+        """Return the least costs from a round on at both sets of prices, i32[2, S].
+
+        Parameters
+        ----------
+        t
+            The round.
+        priced
+            Round whose prices are meant, t or t + 1; None: t. In another stretch only the first set has a bound.
+        """
+        of = self.stretches.of
+        same = priced is None or of[t] == of[priced]
+        return np.stack([self.rest[t], self.stretches.rest[t] if same else np.full_like(self.rest[t], -FAR)])
+
+    def adapt(self, samples: tuple[Sample, ...], limit: int, deadline: Deadline) -> None:
+        """Choose prices for the stretches around samples; `evaluate` drops them.
+
+        Parameters
+        ----------
+        samples
+            Partial schedules, those of later rounds first.
+        limit
+            Value above which bounds of partial schedules are of use, in units of 1 / scale.
+        deadline
+            Time at which to stop.
+        """
+        types, top = self.types, self.rest.shape[0] - 1
+        if not samples:
+            return
+        moments = np.array([sample.round for sample in samples])
+        of = np.searchsorted(-(moments[1:] + moments[:-1]) / 2, -np.arange(top + 1.0))
+        rest, work, chosen = self.rest.copy(), self.rest.copy(), np.tile(self.charged, (moments.size, 1))
+        for k, sample in enumerate(samples):
+            if deadline.passed:
+                break
+            price, stretch = self._adapted(sample, limit, work[: sample.round + 1]), np.flatnonzero(of == k)
+            least = _sweep(work[: stretch[-1] + 1], *self.states, types.least, types.weight, price, self.scale)
+            if least > -FAR:
+                chosen[k], rest[stretch] = price, work[stretch]
+        self.stretches = Stretches(of, chosen, rest)
+
+    def _adapted(self, sample: Sample, limit: int, rest: Ints) -> Ints:
+        """Return prices that raise the bounds of a sample to the limit, by subgradients."""
+        t, state, cost, left = sample
+        types, price, scale = self.types, self.price.copy(), self.scale
+        best, highest, length, since, moved = self.charged, -np.inf, 1.0, 0, np.zeros(self.price.size)
+        for _ in range(ADAPT):
+            charged = np.rint(price * scale).astype(np.int64)
+            if _sweep(rest, *self.states, types.least, types.weight, charged, scale) <= -FAR:
+                break
+            bounds = cost * scale + left @ charged + rest[t, state]
+            low = bounds <= limit
+            if (reached := float(np.minimum(bounds, limit).mean())) > highest:
+                best, highest, since = charged, reached, 0
+            elif (since := since + 1) >= PATIENT:
+                price, length, since, moved = best / scale, length * SLOWER, 0, np.zeros(price.size)
+            missing = left[low].sum(axis=0)
+            for x in state[low].tolist():
+                used = np.zeros(price.size, np.int64)
+                _trace(rest, *self.states, types.least, types.weight, charged, scale, used, t, x)
+                missing -= used
+            moved = missing / low.size + DAMP * moved
+            if not moved.any():
+                break
+            push = max(OVER * limit - float(bounds.mean()), 1.0) / scale
+            price = np.clip(price + length * push / float((moved**2).sum()) * moved, 0, 2 * self.price)
+        return best
 
     def step(self) -> tuple[int, Ints]:
         """Return the bound of the prices, and how many requests of every type a cheapest schedule lacks."""
         bound, used = self.evaluate(), np.zeros(self.price.size, np.int64)
-        _trace(self.rest, *self.states, self.types.least, self.types.weight, self.charged, self.scale, used)
+        top, types = self.rest.shape[0] - 1, self.types
+        _trace(self.rest, *self.states, types.least, types.weight, self.charged, self.scale, used, top, 0)
         return bound, self.types.number - used
 
     def climb(self, steps: int, deadline: Deadline) -> None:
@@ -172,7 +275,8 @@ class PriceAscent:
 
 @njit
 def _sweep(rest, added, before, least, weight, price, scale):  # type: ignore[no-untyped-def]
-    """Set ``rest``, in the order of rounds."""
+    """Set ``rest``, in the order of rounds, and return its least number; 32 bits hold those above -FAR."""
+    lowest = 0
     rest[0, :] = FAR
     rest[0, 0] = 0
     for t in range(1, rest.shape[0]):
@@ -185,12 +289,13 @@ def _sweep(rest, added, before, least, weight, price, scale):  # type: ignore[no
                 if t >= least[q] and rest[t, y] < FAR:
                     best = min(best, rest[t, y] + weight[q] * t * scale - price[q])
             rest[t, x] = best
+            lowest = min(lowest, best)
+    return lowest
 
 
 @njit
-def _trace(rest, added, before, least, weight, price, scale, used):  # type: ignore[no-untyped-def]
-    """Count how often a cheapest schedule serves every type."""
-    t, x = rest.shape[0] - 1, 0
+def _trace(rest, added, before, least, weight, price, scale, used, t, x):  # type: ignore[no-untyped-def]
+    """Count how often a cheapest schedule from round t and state x on serves every type."""
     while t > 0:
         if rest[t, x] == rest[t - 1, before[x]]:
             x = before[x]

@@ -2,8 +2,8 @@
 
 **Partial schedules** (t, state of the cache, requests that are left): layer t has those for which the rounds above t are
 decided. The next step lets requests end in round t, or goes to the round before. Starts are free: no list order is assumed.
-**Bound**: the priced cost so far, and the least cost from the node on (`PriceAscent.rest`). What is above the limit is left
-out.
+**Bound**: the priced cost so far, and the least cost from the node on, at the prices of the ascent and at those of the
+stretch of rounds (`PriceAscent.rest`, `Stretches`). What is above the limit at one of the two is left out.
 **Dominance**: let A and B be in the same layer and state, A with no more cost sum w C so far. B is left out if different
 requests of B's stand for all requests that A has left, each with no less peak, output, earliest end and weight. *Proof.*
 Take the best completion of B. End every request of A where the one that stands for it ends: in every round it holds no more
@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from optsched.classes.kv_cache.solvers.cell_prices import FAR, PriceAscent
+from optsched.classes.kv_cache.solvers.cell_prices import FAR, PriceAscent, Sample
 from optsched.compiled import njit
 from optsched.deadline import Deadline
 from optsched.problem.arrays import Ints
@@ -31,6 +31,7 @@ from optsched.problem.arrays import Ints
 WORD, HASH = 62, (1 << 62) - 1  # bits of a word of requests left; of a hash
 COMPARED = 24  # partial schedules of the same state with which one is compared
 BEYOND = 1 << 60
+SAMPLED = 60  # partial schedules of a sample
 
 
 @dataclass(frozen=True)
@@ -45,10 +46,11 @@ class FoundEnds:
     least: int
     finished: bool
     partial: int  # partial schedules that were kept, in all layers
+    samples: tuple[Sample, ...] = ()
 
 
 class Layer(NamedTuple):
-    """Partial schedules as columns: state, priced cost, cost, node of the trail, words of requests left."""
+    """Partial schedules as columns: state, cost at two sets of prices, cost, node of the trail, words of requests left."""
 
     state: Any
     priced: Ints
@@ -68,7 +70,9 @@ class Layer(NamedTuple):
             Number of words of requests left.
         """
         state, trail = np.zeros(room, np.int32), np.zeros(room, np.int32)
-        return cls(state, np.zeros(room, np.int64), np.zeros(room, np.int64), trail, np.zeros((room, words), np.int64))
+        return cls(
+            state, np.zeros((room, 2), np.int64), np.zeros(room, np.int64), trail, np.zeros((room, words), np.int64)
+        )
 
 
 class Trail:
@@ -100,7 +104,7 @@ class Trail:
             )
 
 
-def search(ascent: PriceAscent, limit: int, width: int, deadline: Deadline) -> FoundEnds:
+def search(ascent: PriceAscent, limit: int, width: int, deadline: Deadline, moments: tuple[int, ...] = ()) -> FoundEnds:
     """Return the best schedule within a limit.
 
     Parameters
@@ -113,8 +117,10 @@ def search(ascent: PriceAscent, limit: int, width: int, deadline: Deadline) -> F
         Largest number of partial schedules of a layer.
     deadline
         Time at which to stop.
+    moments
+        Rounds of which samples of partial schedules are returned.
     """
-    types, base, top = ascent.types, ascent.base, ascent.rest.shape[0] - 1
+    types, top = ascent.types, ascent.rest.shape[0] - 1
     bits = np.array([int(count).bit_length() for count in types.number.tolist()])
     word, shift, at, used = np.zeros(bits.size, np.int64), np.zeros(bits.size, np.int64), 0, 0
     for q, size in enumerate(bits.tolist()):
@@ -122,10 +128,13 @@ def search(ascent: PriceAscent, limit: int, width: int, deadline: Deadline) -> F
             at, used = at + 1, 0
         word[q], shift[q], used = at, used, used + size
     packing = word, shift, (1 << bits) - 1
-    given = *ascent.states, types.least, types.weight, ascent.charged, types.ordered, packing
+    given = *ascent.states, types.least, types.weight, types.ordered, packing
     room = 4 * width + 64
     now, then = Layer.empty(room, at + 1), Layer.empty(room, at + 1)
     np.add.at(now.left[0], word, types.number << shift)
+    prices, pair = ascent.prices(top), ascent.rests(top)
+    now.priced[0] = prices @ types.number
+    samples = list[Sample]()
     table, heads, links = (
         np.full(1 << (2 * room).bit_length(), -1, np.int32),
         np.full_like(ascent.states.before, -1),
@@ -135,31 +144,43 @@ def search(ascent: PriceAscent, limit: int, width: int, deadline: Deadline) -> F
     for t in range(top, 0, -1):
         trail.ensure(room, now, count)
         tree = trail.parent, trail.kind, trail.round
+        if (ascent.prices(t) != prices).any():
+            prices, left = ascent.prices(t), (now.left[:count, word] >> shift) & packing[2]
+            now.priced[:count, 1] = now.cost[:count] * ascent.scale + left @ prices[1]
         if deadline.passed:
-            bounds = now.priced[:count] + ascent.rest[t, now.state[:count]]
-            return FoundEnds(None, min(least, int(bounds.min(initial=BEYOND)) + base), False, kept)
+            bounds = _bounds(now, count, pair)
+            return FoundEnds(None, min(least, int(bounds.min(initial=BEYOND))), False, kept)
+        pair = ascent.rests(t)
         total, dropped, trail.count = _end_in_round(
-            now, count, t, ascent.rest[t], given, ascent.scale, limit - base, tree, trail.count
+            now, count, t, pair, prices, given, ascent.scale, limit, tree, trail.count
         )
-        least = min(least, int(dropped) + base)
+        least = min(least, int(dropped))
         places = table[: 1 << (2 * int(total)).bit_length()]
-        count = int(_round_before(now, total, then, given, ascent.rest[t - 1], limit - base, places))
+        pair = ascent.rests(t - 1, t)
+        count = int(_round_before(now, total, then, given, pair, limit, places))
         count = int(_undominated(then, count, given, heads, links))
         now, then = then, now
+        if t in moments and count:
+            rows = np.linspace(0, count - 1, min(count, SAMPLED)).astype(np.int64)
+            numbers = (now.left[rows][:, word] >> shift) & packing[2]
+            samples.append(Sample(t - 1, now.state[rows].copy(), now.cost[rows].copy(), numbers))
         if count > width:
-            bounds = now.priced[:count] + ascent.rest[t - 1, now.state[:count]]
+            bounds = _bounds(now, count, pair)
             chosen = np.argpartition(bounds, width)
-            least = min(least, int(bounds[chosen[width]]) + base)
+            least = min(least, int(bounds[chosen[width]]))
             chosen = np.sort(chosen[:width])
             for column in now:
                 column[:width] = column[chosen]
             count = width
         kept += count
     done = np.flatnonzero(~now.left[:count].any(axis=1) & (now.state[:count] == 0))
-    if not done.size:
-        return FoundEnds(None, least, True, kept)
-    best = done[np.argmin(now.cost[done])]
-    return FoundEnds(_ends(trail, int(now.trail[best]), types.of), least, True, kept)
+    end = _ends(trail, int(now.trail[done[np.argmin(now.cost[done])]]), types.of) if done.size else None
+    return FoundEnds(end, least, True, kept, tuple(samples))
+
+
+def _bounds(layer: Layer, count: int, rests: Ints) -> Ints:
+    """Return the bounds of partial schedules, i64[count]."""
+    return np.asarray((layer.priced[:count] + rests[:, layer.state[:count]].T).max(axis=1))
 
 
 def _ends(trail: Trail, at: int, of: Ints) -> Ints:
@@ -175,29 +196,32 @@ def _ends(trail: Trail, at: int, of: Ints) -> Ints:
 
 
 @njit
-def _end_in_round(now, count, t, rest, given, scale, limit, tree, ends):  # type: ignore[no-untyped-def]
+def _end_in_round(now, count, t, rest, price, given, scale, limit, tree, ends):  # type: ignore[no-untyped-def]
     """Add the partial schedules in which more requests end in round t.
 
     Returns (their number, least bound of those left out, number of ends).
     """
-    added, _, least, weight, price, _, (word, shift, mask) = given
+    added, _, least, weight, _, (word, shift, mask) = given
     parent, kind, round_ = tree
     state, priced, cost, trail, left = now
     dropped, at, total = BEYOND, 0, count
     while at < total:
         # requests that end in the same round appear in order of type, the last first
-        latest = price.size - 1 if at < count else kind[trail[at]]
+        latest = price.shape[1] - 1 if at < count else kind[trail[at]]
         for q in range(latest, -1, -1):
             y = added[state[at], q]
-            if y < 0 or t < least[q] or rest[y] >= FAR or (left[at, word[q]] >> shift[q]) & mask[q] == 0:
+            if y < 0 or t < least[q] or rest[0, y] >= FAR or (left[at, word[q]] >> shift[q]) & mask[q] == 0:
                 continue
-            paid = priced[at] + weight[q] * t * scale - price[q]
-            if paid + rest[y] > limit:
+            paid = priced[at, 0] + weight[q] * t * scale - price[0, q]
+            also = priced[at, 1] + weight[q] * t * scale - price[1, q]
+            bound = max(paid + rest[0, y], also + rest[1, y])
+            if bound > limit:
                 continue
             if total == state.size:
-                dropped = min(dropped, paid + rest[y])
+                dropped = min(dropped, bound)
                 continue
-            state[total], priced[total], cost[total] = y, paid, cost[at] + weight[q] * t
+            state[total], cost[total] = y, cost[at] + weight[q] * t
+            priced[total, 0], priced[total, 1] = paid, also
             for w in range(left.shape[1]):
                 left[total, w] = left[at, w]
             left[total, word[q]] -= 1 << shift[q]
@@ -216,7 +240,7 @@ def _round_before(now, count, then, given, rest, limit, table):  # type: ignore[
     total, table[:] = 0, -1
     for i in range(count):
         x = before[state[i]]
-        if rest[x] >= FAR or priced[i] + rest[x] > limit:
+        if rest[0, x] >= FAR or max(priced[i, 0] + rest[0, x], priced[i, 1] + rest[1, x]) > limit:
             continue
         mixed = int(x)
         for w in range(left.shape[1]):
@@ -238,7 +262,8 @@ def _round_before(now, count, then, given, rest, limit, table):  # type: ignore[
             total += 1
         elif cost[i] >= new_cost[index]:
             continue
-        new_state[index], new_priced[index], new_cost[index], new_trail[index] = x, priced[i], cost[i], trail[i]
+        new_state[index], new_cost[index], new_trail[index] = x, cost[i], trail[i]
+        new_priced[index, 0], new_priced[index, 1] = priced[i, 0], priced[i, 1]
         for w in range(left.shape[1]):
             new_left[index, w] = left[i, w]
     return total
@@ -247,7 +272,7 @@ def _round_before(now, count, then, given, rest, limit, table):  # type: ignore[
 @njit
 def _undominated(layer, count, given, heads, links):  # type: ignore[no-untyped-def]
     """Leave out partial schedules that others of the same state dominate, and return the number of those left."""
-    _, _, _, _, _, ordered, (word, shift, mask) = given
+    _, _, _, _, ordered, (word, shift, mask) = given
     state, priced, cost, trail, left = layer
     if not ordered or count < 2:
         return count
@@ -270,7 +295,8 @@ def _undominated(layer, count, given, heads, links):  # type: ignore[no-untyped-
     for i in range(count):
         heads[state[i]] = -1
         if kept[i]:
-            state[total], priced[total], cost[total], trail[total] = state[i], priced[i], cost[i], trail[i]
+            state[total], cost[total], trail[total] = state[i], cost[i], trail[i]
+            priced[total, 0], priced[total, 1] = priced[i, 0], priced[i, 1]
             for w in range(left.shape[1]):
                 left[total, w] = left[i, w]
             total += 1

@@ -12,7 +12,7 @@ from optsched.classes.kv_cache.problem.requests import Requests, requests_of
 from optsched.classes.kv_cache.solvers.cell_prices import PriceAscent
 from optsched.classes.kv_cache.solvers.cell_search import BEYOND, search
 from optsched.classes.kv_cache.solvers.cell_states import Types, cell_states
-from optsched.compiled import njit
+from optsched.classes.kv_cache.solvers.order_search import list_ends
 from optsched.models.formulation import WEIGHTED_COMPLETION
 from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.linear_program import Size
@@ -22,13 +22,11 @@ from optsched.solvers.solve_state import SolveState
 
 NAME = "cache-states"
 MOST = 255  # requests
-NARROW, SHALLOW, WIDE = 500, 20_000, 1_000_000  # partial schedules of a layer: small and large searches, proofs
-FEW, FAR, ALL = (
-    12,
-    30,
-    160,
-)  # steps of ascents: of a small search; of a large one, by subgradients and by cutting planes
+NARROW, SHALLOW, WIDE = 500, 2_000, 1_000_000  # partial schedules of a layer: of small searches, of samples, of proofs
+FEW, FAR, ALL = 12, 30, 160  # steps of ascents: of small searches; of large ones, by subgradients and by cutting planes
 SMALL = 40_000  # nodes of a search that needs few prices
+MANY, ORDERS = 20, 300_000  # requests from which on orders are tried; their number
+STRETCHES = 10  # of rounds, with prices of their own
 GAP = 5e-4  # relative to the bound: the first limit of a large search; it doubles
 LARGEST = 1 << 26  # cost of a schedule: costs in units of .01 fit 32 bits
 
@@ -94,41 +92,55 @@ class RequestSearch:
     def run(self) -> MethodReport:
         """Search until the proof or the deadline."""
         requests, state = self.requests, self.state
-        ends = [self.in_order(requests.output), self.in_order(requests.volume), self.in_order(self.arrival)]
-        value = min(map(self.offer, ends))
+        orders = [np.lexsort((self.arrival, key)) for key in (requests.output, requests.volume, self.arrival)]
+        ends = [list_ends(requests, self.weight, order) for order in orders]
+        best = int(np.argmin([self.offer(end) for end in ends]))
+        end, order = ends[best], orders[best]
+        if requests.n >= MANY:
+            end = list_ends(requests, self.weight, order, ORDERS)
+            self.offer(end)
         types = Types.of_requests(self.arrival, requests.prompt, requests.output, self.weight)
         states = cell_states(requests.cells, types)
         if states is None:
             return MethodReport("cache states", note="the cache has too many states", unproved=True)
-        price = self.first_prices(types, min(ends, key=lambda end: int((end * self.weight).sum())))
-        ascent, deadline = PriceAscent.begin(states, types, price, value), state.deadline.share(0.5)
-        scale = ascent.scale
-        ascent.climb(FEW, deadline)
-        large = ascent.rest.size > SMALL
-        if large:
-            ascent.climb(FAR, deadline)
-            ascent.refine(ALL, value, deadline)
-            self.raise_bound(ascent.bound, scale)
-        widths: tuple[int, ...]
-        widths, near, first = ((SHALLOW, WIDE), GAP, value) if large else ((NARROW, WIDE), 1.0, value)
-        while not state.closed and not state.late:
-            limit = value - 1 if near >= 1 else min(int(ascent.bound * (1 + near)) // scale, value - 1)
-            for width in widths:
-                complete = self.improve(ascent, limit, width, value)
-                value = int(there(state.value)) + self.shift
-                limit = min(limit, value - 1)
-                if complete or state.closed or state.late:
-                    break
-            if not complete:
-                if value < first or near >= 1:
-                    break
-                widths = (SHALLOW,)  # no room for a proof: find a schedule
-            near *= 2
+        ascent = PriceAscent.begin(states, types, self.first_prices(types, end), self.value)
+        ascent.climb(FEW, state.deadline.share(0.5))
+        if ascent.rest.size > SMALL:
+            self.large(ascent)
+        else:
+            for width in (NARROW, WIDE):
+                if not (state.closed or state.late):
+                    self.improve(ascent, self.value - 1, width)
         size = Size(int(np.count_nonzero(states.added >= 0)) + states.before.size, states.before.size)
         note = "" if state.closed else "the time or the room for partial schedules came to an end"
         return MethodReport("cache states", size, self.partial, note=note)
 
-    def improve(self, ascent: PriceAscent, limit: int, width: int, value: int) -> bool:
+    def large(self, ascent: PriceAscent) -> None:
+        """Raise the bound by prices, find schedules by narrow searches, and prove with limits that grow from the bound.
+
+        Parameters
+        ----------
+        ascent
+            Prices.
+        """
+        state, near = self.state, GAP
+        ascent.climb(FAR, state.deadline.share(0.2))
+        ascent.refine(ALL, self.value, state.deadline.share(0.3))
+        self.raise_bound(ascent.bound, ascent.scale)
+        if not state.late:
+            self.improve(ascent, self.value - 1, SHALLOW, adapt=True)
+        while not state.closed and not state.late:
+            limit = min(int(ascent.bound * (1 + near)) // ascent.scale, self.value - 1)
+            if not self.improve(ascent, limit, WIDE, adapt=True):
+                break  # no room for a proof
+            near *= 2
+
+    @property
+    def value(self) -> int:
+        """Cost of the best schedule so far."""
+        return int(there(self.state.value)) + self.shift
+
+    def improve(self, ascent: PriceAscent, limit: int, width: int, adapt: bool = False) -> bool:
         """Search for a better schedule, raise the bound, and return whether no partial schedule was left out.
 
         Parameters
@@ -139,21 +151,30 @@ class RequestSearch:
             Largest cost of a schedule that is looked for.
         width
             Largest number of partial schedules of a layer.
-        value
-            Cost of the best schedule so far.
+        adapt
+            Search narrowly first, and adapt the prices to partial schedules of that search.
         """
-        scale = ascent.scale
+        scale, deadline, moments = ascent.scale, self.state.deadline, tuple[int, ...]()
         if limit * scale < ascent.bound:
             self.raise_bound((limit + 1) * scale, scale)
             return True
         ascent.evaluate(max(limit * scale - ascent.bound, 0))
-        found = search(ascent, limit * scale, width, self.state.deadline)
-        self.partial += found.partial
-        # apart from what was left out, no schedule costs at most the limit, or less than the one that was found
-        cost = limit + 1 if found.end is None else self.offer(found.end)
-        if found.end is not None or found.finished or found.least < BEYOND:
-            self.raise_bound(min(found.least, cost * scale), scale)
-        return found.finished and found.least == BEYOND
+        if adapt:
+            top = ascent.rest.shape[0] - 1
+            moments = tuple(int(top * (k + 0.5) / STRETCHES) + 1 for k in range(STRETCHES))
+        for each, sampled in ((SHALLOW, moments), (width, ())) if adapt else ((width, ()),):
+            found = search(ascent, limit * scale, each, deadline, sampled)
+            self.partial += found.partial
+            # apart from what was left out, no schedule costs at most the limit, or less than the one that was found
+            cost = limit + 1 if found.end is None else self.offer(found.end)
+            if found.end is not None or found.finished or found.least < BEYOND:
+                self.raise_bound(min(found.least, cost * scale), scale)
+            complete = found.finished and found.least == BEYOND
+            if complete or self.state.closed or self.state.late:
+                break
+            limit = min(limit, self.value - 1)
+            ascent.adapt(found.samples, limit * scale, deadline)
+        return complete
 
     def first_prices(self, types: Types, end: Ints) -> np.ndarray:
         """Return prices to begin with: what a request costs itself, and those behind it.
@@ -170,35 +191,6 @@ class RequestSearch:
         behind = np.array([float(self.weight[end >= c].sum()) for c in end.tolist()])
         price = self.weight * end + behind * requests.volume * busy
         return np.bincount(types.of, price) / types.number
-
-    def in_order(self, key: Ints) -> Ints:
-        """Return completions of a list schedule: every request at the earliest boundary at which it fits for good.
-
-        Parameters
-        ----------
-        key
-            Key of the order, [n].
-        """
-        requests, order = self.requests, np.lexsort((self.arrival, key))
-        profile = np.zeros(int(self.arrival.max() + requests.output.sum()) + int(requests.output.max()) + 2, np.int64)
-        start = _list_starts(order, self.arrival, requests.prompt, requests.output, requests.cells, profile)
-        return start + requests.output
-
-
-@njit
-def _list_starts(order, arrival, prompt, output, cells, profile):  # type: ignore[no-untyped-def]
-    """Return the starts of requests in an order, each at the earliest boundary at which it fits."""
-    start = np.zeros(order.size, np.int64)
-    for i in order:
-        k, j = arrival[i], 1
-        while j <= output[i]:
-            if profile[k + j] + prompt[i] + j > cells:
-                k, j = k + 1, 0
-            j += 1
-        for j in range(1, output[i] + 1):
-            profile[k + j] += prompt[i] + j
-        start[i] = k
-    return start
 
 
 add_method(

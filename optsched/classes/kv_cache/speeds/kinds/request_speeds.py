@@ -62,7 +62,8 @@ class _RequestModel(SpeedModel):
         return table.select(_ONES.fill_null(False)).to_series().to_numpy()
 
     def problems(self, table: pl.DataFrame, cluster: Cluster) -> list[RowProblem]:
-        if not table["profile"].str.starts_with(PROMPT).any():
+        profile = table["profile"]
+        if profile.null_count() == table.height or not profile.str.starts_with(PROMPT).any():
             return []
         memory = cluster.nodes[0].gpu_memory
         if cluster.gpus > 1 or memory is None or memory != int(memory):
