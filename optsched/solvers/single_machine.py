@@ -15,7 +15,8 @@ rules make paths similar to optimal schedules:
 
 **Multipliers** come from subgradient ascents over ever stronger relaxations: any paths; paths on which no job directly
 follows itself, O(n H); the rule of pairs; that of three. The first multipliers are what the incumbent saves without each
-job. Every now and then local search improves the order of the jobs on a path.
+job. A step follows the mean of the last subgradients, in units of their size; steps shrink at a fixed rate. Every now and
+then local search improves the order of the jobs on a path.
 
 **Orders.** i comes before j if even the earliest end of j is later than the last start of i. Without releases i also comes
 before j if i < j is no longer than j and its cost grows no less than j's from the first end of j to the last end of i.
