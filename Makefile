@@ -82,7 +82,7 @@ types: $(STAMP)
 # fails is run again with them, to say what was found.
 define tested
 $(BIN)/pytest -q -n $(JOBS) --dist loadgroup --assert=plain $(1) || \
-	  { $(BIN)/pytest -q -n 1 --dist loadgroup --last-failed $(1); false; }
+	  { $(BIN)/pytest -q -n 1 --dist loadgroup --last-failed --last-failed-no-failures none $(1); false; }
 endef
 
 unit: $(STAMP)

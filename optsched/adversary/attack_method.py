@@ -26,6 +26,11 @@ class Found:
     tries: int = 0
     proved: int = 0
 
+    @property
+    def full(self) -> bool:
+        """True if there are as many candidates as a search keeps: the ratio of any other one must be above the last."""
+        return len(self.elites) == ELITES
+
     def offer(self, ratio: float, candidate: Candidate) -> bool:
         """Add a candidate, and return whether it is the best so far.
 

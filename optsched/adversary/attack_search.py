@@ -286,8 +286,8 @@ def shrunk(
                 return candidate
             # a job that comes earlier than the first one would make all others later
             real = space.legal(smaller) and _size(smaller) < _size(candidate)
-            ratio = evaluation.ratio(smaller) if real else 0.0
-            if ratio >= least and ratio > 0:
+            ratio = evaluation.ratio_above(smaller, least) if real else None
+            if ratio is not None and ratio >= least and ratio > 0:
                 candidate, least = smaller, max(least, (1 - tolerance) * ratio)
                 break
         else:

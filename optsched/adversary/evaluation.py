@@ -24,6 +24,7 @@ from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
 
 KEPT = 200_000  # candidates whose ratio is remembered
+ROUNDING = 1e-9  # relative: far more than the rounding errors of a ratio
 
 
 @dataclass
@@ -39,6 +40,7 @@ class Evaluation:
     objective: str
     runs: int = 0
     _known: dict[Candidate, float] = field(default_factory=dict, repr=False)
+    _below: dict[Candidate, float] = field(default_factory=dict, repr=False)  # what their ratios are below
 
     def ratio(self, candidate: Candidate) -> float:
         """Return the ratio of a candidate, at least 0; 0 if a job never finishes, or the denominator is 0.
@@ -49,10 +51,37 @@ class Evaluation:
             The candidate.
         """
         if candidate not in self._known:
-            if len(self._known) >= KEPT:
-                self._known.clear()
-            self._known[candidate] = self._measured(candidate)
+            instance = self.space.instance(candidate)
+            value, schedule_class = self._value(instance, self.policy, candidate)
+            ratio = self._compared(candidate, instance, value, _is_preemptive(schedule_class))
+            return self._remember(self._known, candidate, ratio)
         return self._known[candidate]
+
+    def ratio_above(self, candidate: Candidate, least: float) -> float | None:
+        """Return the ratio of a candidate, or None if it is certainly below a number, which takes less time to find out.
+
+        The policy's value and a limit on the other one show it: the ratio is below ``least`` if no schedule reaches
+        value / ``least``.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        least
+            The number; at most 0: the ratio is always returned.
+        """
+        if candidate not in self._known and self._below.get(candidate, math.inf) <= least:
+            return None
+        if candidate in self._known or least <= 0 or self.against is not None or get_objective(self.objective).gain:
+            return self.ratio(candidate)
+        instance = self.space.instance(candidate)
+        value, schedule_class = self._value(instance, self.policy, candidate)
+        limit, preemptive = value / least * (1 + ROUNDING), _is_preemptive(schedule_class)
+        if limit > 0 and not self.space.may_reach(candidate, instance, self.objective, preemptive, limit):
+            self._remember(self._below, candidate, least)
+            self.runs += 1
+            return None
+        return self._remember(self._known, candidate, self._compared(candidate, instance, value, preemptive))
 
     def value(self, candidate: Candidate) -> float:
         """Return the value of the policy's run; nan if a job never finishes.
@@ -68,16 +97,21 @@ class Evaluation:
         """Return a copy without stored ratios, for another process."""
         return Evaluation(self.space, self.policy, self.against, self.objective)
 
-    def _measured(self, candidate: Candidate) -> float:
-        instance = self.space.instance(candidate)
-        value, schedule_class = self._value(instance, self.policy, candidate)
+    def _remember(self, numbers: dict[Candidate, float], candidate: Candidate, number: float) -> float:
+        if len(numbers) >= KEPT:
+            numbers.clear()
+        numbers[candidate] = number
+        return number
+
+    def _compared(self, candidate: Candidate, instance: Instance, value: float, preemptive: bool) -> float:
+        """Return the ratio of the policy's value to the other one."""
         self.runs += 1
         if math.isnan(value):
             return 0.0
         if self.against is not None:
             other, _ = self._value(instance, self.against, candidate)
         else:
-            other = self.space.reached(candidate, instance, self.objective, _is_preemptive(schedule_class))
+            other = self.space.reached(candidate, instance, self.objective, preemptive)
         if get_objective(self.objective).gain:
             value, other = other, value
         return value / other if other > 0 else 0.0

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from functools import cached_property
+from itertools import accumulate
 from typing import NamedTuple
 
 import numpy as np
@@ -197,6 +198,26 @@ class SearchSpace(ABC):
             Whether schedules of the class may preempt.
         """
 
+    def may_reach(
+        self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool, limit: float
+    ) -> bool:
+        """Return False if it is certain that `reached` is at least a limit, and that takes less time to find out.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        instance
+            Its instance.
+        objective
+            Name of the objective.
+        preemptive
+            Whether schedules of the class may preempt.
+        limit
+            Value of the objective.
+        """
+        return True
+
     def proved(self, instance: Instance, objective: str, deadline: Deadline = NEVER) -> Reached:
         """Prove the optimum of an instance, if possible.
 
@@ -354,15 +375,41 @@ def branched(instance: Instance, objective: str, modes: Modes) -> float:
     modes
         Modes of every job, at least one each: (GPUs held of every node, seconds).
     """
+    return _searched(instance, objective, modes, np.inf)[0]
+
+
+def may_be_below(instance: Instance, objective: str, modes: Modes, limit: float) -> bool:
+    """Return False if branch and bound shows that no schedule without preemption has a value below a limit.
+
+    It takes less time than `branched`, which has no value to begin with; True if `NODES` nodes are too few.
+
+    Parameters
+    ----------
+    instance
+        The instance.
+    objective
+        Name of the objective.
+    modes
+        Modes of every job, at least one each: (GPUs held of every node, seconds).
+    limit
+        Value of the objective.
+    """
+    best, done = _searched(instance, objective, modes, limit)
+    return best < limit or not done
+
+
+def _searched(instance: Instance, objective: str, modes: Modes, limit: float) -> tuple[float, bool]:
+    # (best value below the limit that is found, else the limit; whether the search is complete)
     flat = [mode for own in modes for mode in own]
+    count = [len(own) for own in modes]
     problem = problem_of(
         instance,
         get_objective(objective),
-        np.concatenate([[0], np.cumsum([len(own) for own in modes])]).astype(np.int64),
+        np.array([0, *accumulate(count)], dtype=np.int64),
         np.array([held for held, _ in flat], dtype=np.int64),
         np.array([seconds for _, seconds in flat], dtype=np.float64),
     )
-    stack = empty_stack(instance.n, len(flat), np.inf)
-    owner = np.repeat(np.arange(instance.n, dtype=np.int64), [len(own) for own in modes])
-    branch(problem, stack, owner, 0.0, NODES)
-    return float(stack.best[0])
+    stack = empty_stack(instance.n, len(flat), limit)
+    owner = np.repeat(np.arange(instance.n, dtype=np.int64), count)
+    done, _ = branch(problem, stack, owner, 0.0, NODES)
+    return float(stack.best[0]), bool(done)

@@ -336,6 +336,9 @@ theorem(Theorem("busy-time", SUMS, MIXED, build_split))
 # lose 0.006 % of the bound in the mean of 384 pairs of an instance and an objective, 0.15 % at most; AdaGrad alone 0.07 %
 # and 9.5 %. Heuristic: whatever shares are found, they are evaluated exactly, and the verifier takes any. **Complexity**
 # O(n log n) a step.
+#
+# **Ends**: no share gains anything if the slope is nowhere positive, since the gain is concave and 0 without shares. On one
+# machine a step that changes nothing ends its phase: the moves that follow are shorter.
 
 STEPS, FEWEST_STEPS, JOB_STEPS = 200, 12, 100_000  # of ascent: as many as JOB_STEPS allow within the two limits
 # part of the steps, and the first move in shares of the weight (root mean square, but for AdaGrad's)
@@ -363,14 +366,14 @@ def best_shares(gain: Gain, able: Bools) -> Floats:
         for phase, (part, move) in enumerate(PHASES):
             for step in range(round(part * steps)):
                 value, slope = gain(share)
-                if (slope <= 0).all():  # no share gains anything: the gain is at most shares times slope
+                if (slope <= 0).all():
                     return np.zeros(able.shape)
                 if value > most:
                     best, most = share, value
                 squares += slope**2
                 scale = np.sqrt((step + 1) * np.mean(slope**2) if phase else squares)
                 before, share = share, onto_simplex(share + np.nan_to_num(move * slope / scale)) * able
-                if share.shape[0] == 1 and np.array_equal(share, before):  # nor do shorter moves change it
+                if share.shape[0] == 1 and np.array_equal(share, before):
                     break
             share = best
     return best

@@ -210,7 +210,7 @@ def leave_work_behind(code: int, late: Late | None = None) -> None:
     campaign = False
     threading.excepthook = lambda _: None  # threads that wait for a process that is stopped now
     with contextlib.suppress(KeyboardInterrupt, Exception):
-        for tidy in (*_untidy, discard_unfinished):
+        for tidy in (discard_unfinished, *_untidy):
             tidy()
         campaign = _workers_stopped()
         _stop_programs()

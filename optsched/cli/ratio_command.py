@@ -160,13 +160,18 @@ def _measured(
     from optsched.evaluation.suite_ratios import ratios
     from optsched.progress import bars
 
-    done = deque["RatioTable"](maxlen=1)
+    done, counts = deque["RatioTable"](maxlen=1), deque[int](maxlen=1)
     with (
         bars() as progress,
-        telling(lambda: _tell_ratios(done, len(members.instances()), as_json)),
+        telling(lambda: _tell_ratios(done, counts, as_json)),
         others_print_to_stderr(),
     ):
-        step = progress.step("measuring ratios")
+        shown = progress.step("measuring ratios")
+
+        def step(measured: int, every: int) -> None:
+            counts.append(every)
+            shown(measured, every)
+
         if errors is None:
             table = ratios(members, policy, objective, speed=speed, strong=strong, progress=step, so_far=done.append)
             return table, None
@@ -177,9 +182,10 @@ def _measured(
         return curves.table, curves
 
 
-def _tell_ratios(done: Sequence[RatioTable], instances: int, as_json: bool) -> None:
+def _tell_ratios(done: Sequence[RatioTable], counts: Sequence[int], as_json: bool) -> None:
     finished = max((len(row.measured) for table in done for row in table.policies), default=0)
-    say(f"{finished:,} of {instances:,} instances had been measured")
+    every = f" of {counts[0]:,}" if counts else ""
+    say(f"{finished:,}{every} instances had been measured")
     for table in done:
         if not as_json:  # stdout is for a whole document
             from optsched.cli.ratio_tables import ratio_view

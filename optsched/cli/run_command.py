@@ -126,7 +126,8 @@ def run(
             progress=progress.step,
             finished=finished.append,
         )
-    written, files = [] if folder is None else save_report(report, folder), outputs.save(report)
+        written = [] if folder is None else save_report(report, folder)
+    files = outputs.save(report)
     if report.note:
         say(report.note)
     if report.certificate is not None:

@@ -20,5 +20,6 @@ from optsched.compiled.function import (
     slice_of as slice_of,
     waiting_of_this_thread as waiting_of_this_thread,
     without_interpreting as without_interpreting,
+    without_machine_code as without_machine_code,
     worked as worked,
 )

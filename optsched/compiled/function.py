@@ -68,11 +68,13 @@ class _Spent(threading.local):
 
     ``waiting``: the same in seconds of the clock, ``since`` when a compilation runs that is not in it yet.
 
-    ``impatient``: everything is compiled at its first call. ``loads``: numba has loaded or compiled something.
+    ``impatient``: everything is compiled at its first call. ``plain``: all runs as Python, also what is compiled.
+    ``loads``: numba has loaded or compiled something.
     """
 
     depth = 0
     impatient = False
+    plain = False
     loads = False
     compiling = 0.0
     waiting = 0.0
@@ -91,6 +93,16 @@ def without_interpreting() -> Iterator[None]:
         yield
     finally:
         _spent.impatient = before
+
+
+@contextlib.contextmanager
+def without_machine_code() -> Iterator[None]:
+    """Run every function that may be interpreted as Python inside the context, also if it is compiled: for comparisons."""
+    before, _spent.plain = _spent.plain, True
+    try:
+        yield
+    finally:
+        _spent.plain = before
 
 
 @contextlib.contextmanager
@@ -194,7 +206,7 @@ class Function(Generic[R]):
 
         Machine code is called with exactly the declared types; nothing checks them.
         """
-        if self._code is None:
+        if self._code is None or _spent.plain:
             if not self.runs_compiled():
                 return self
             self._code = self.machine_code()
@@ -208,7 +220,7 @@ class Function(Generic[R]):
         *arguments
             Arguments of the call.
         """
-        if self.inner:
+        if self.inner or (_spent.plain and self.interpreted):
             return False
         if not self.interpreted or (self._ready and not arguments):
             return True
@@ -232,6 +244,8 @@ class Function(Generic[R]):
         arguments
             Types of the arguments.
         """
+        if _spent.plain and self.interpreted:
+            return False
         if not self.interpreted or _spent.impatient or self._paid >= PRICE * self.patience:
             return True
         if self._ready and arguments in self._ready:  # hashing types takes longer than a small call

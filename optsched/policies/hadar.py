@@ -30,8 +30,7 @@ from optsched.policies.hadar_deal import (
     with_entries,
     with_segments,
 )
-from optsched.policies.hadar_reservations import Plan, Request, Reservations
-from optsched.policies.hadar_turns import (
+from optsched.policies.hadar_purchases import (
     FLOOR,
     HEADROOM,
     HELD,
@@ -41,10 +40,10 @@ from optsched.policies.hadar_turns import (
     TERMS,
     HadarTurns,
     new_turns,
-    note_work,
-    turns_loop,
     with_sold,
 )
+from optsched.policies.hadar_reservations import Plan, Request, Reservations
+from optsched.policies.hadar_turns import note_work, turns_loop
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Seconds

@@ -25,7 +25,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from optsched.compiled import KERNEL, NESTED, njit
+from optsched.compiled import KERNEL, NESTED, entry, njit, types, worked
 from optsched.compiled.heap import pop, push
 from optsched.errors import InputError
 from optsched.policies.exponential_prices import PriceFunction, price_below
@@ -53,6 +53,12 @@ class Offers(NamedTuple):
     by_price: Ints
     known: Ints
     cost: Floats
+
+
+_I, _F = types.int64, types.float64
+_OFFERS = types.NamedTuple(
+    (_I[:, ::1], _I[::1], _I[::1], _F[::1], _I[::1], _I[::1], _F[:, ::1], _I[:, ::1], _I[::1], _F[::1]), Offers
+)
 
 
 @njit(**NESTED)
@@ -127,7 +133,9 @@ def _fill(heap: Floats, cost: Floats, count: int) -> None:
             size = push(heap, 0, size, -price)
 
 
-@njit(**NESTED)
+@njit(
+    signature=types.Tuple((_F, _I))(_OFFERS, _I, _F[::1], _F[::1], _F, _I, _F[::1], _F, _F[::1], _I[::1], _I), **KERNEL
+)
 def best_finish(
     o: Offers,
     gang: int,
@@ -215,7 +223,7 @@ def best_finish(
     return best, last
 
 
-@njit(**NESTED)
+@njit(signature=types.void(_OFFERS, _I, _F[::1], _F[::1], _F, _I[::1], _I[:, ::1]), **KERNEL)
 def round_devices(o: Offers, gang: int, alone: Floats, shared: Floats, speed: float, chosen: Ints, take: Ints) -> None:
     """Compute the devices that are cheapest in k rounds.
 
@@ -250,6 +258,7 @@ def rounds_needed(work: float, speed: float, seconds: float) -> float:
     return max(1.0, float(math.ceil(rounds))) if math.isfinite(rounds) else rounds
 
 
+ROUNDS = 16  # of `best_finish`, that are as much work as an event
 ROUNDING = 1e-14  # relative, of a sum of two terms a round: some ulps
 MOST_ROUNDS = 20_000_000  # rounds x resources whose sales are kept
 LONGEST = 20_000  # rounds that a plan may look ahead: longer jobs make no plan
@@ -373,11 +382,13 @@ class Reservations:
         offers = self._offers(first, tail, rounds)
         gang, alone, shared = request.gang, request.alone, request.shared
         take = np.zeros(self.capacity.size, dtype=np.int64)
+        find, find_devices = entry(best_finish), entry(round_devices)
         most, speed, left, prices = 0.0, 0.0, 0.0, offers.cost[:0]
         for x, k in counts.items():
             rest, end = request.restart + request.work / x - (k - 1) * seconds, min(rounds, tail + k)
             terms = np.array([request.age, self.length, rest, request.scale, request.span])
-            payoff, last = best_finish(offers, gang, alone, shared, x, k, terms, most, np.empty(k), take, end)
+            payoff, last = find(offers, gang, alone, shared, x, k, terms, most, np.empty(k), take, end)
+            worked(best_finish, end // ROUNDS)
             if payoff > most:
                 most, speed, left, prices = payoff, x, rest, offers.cost[: last + 1].copy()
         if not prices.size:
@@ -385,7 +396,7 @@ class Reservations:
         count = counts[speed]
         chosen = np.arange(count) if count == prices.size else np.sort(np.argsort(prices, kind="stable")[:count])
         devices = np.zeros((count, self.capacity.size), dtype=np.int64)
-        round_devices(offers, gang, alone, shared, speed, chosen, devices)
+        find_devices(offers, gang, alone, shared, speed, chosen, devices)
         age = request.age + self.length * float(chosen[-1]) + left
         worth = request.worth(age)
         return Plan(first + chosen, devices, speed, age, worth, worth - math.fsum(prices[chosen].tolist()))

@@ -117,7 +117,25 @@ def refuse_source(path: str | os.PathLike[str], field: str | None = None) -> Non
         raise InputError("would replace its own source", field=field, value=str(path), legal=legal)
 
 
-_unfinished: set[Path] = set()  # temporary files that somebody is writing
+_unfinished: set[Path] = set()  # temporary files and folders that somebody is writing
+
+
+@contextlib.contextmanager
+def atomic_folder(folder: str | os.PathLike[str]) -> Iterator[Path]:
+    """Yield a new temporary folder in a folder; it is removed at the end.
+
+    Parameters
+    ----------
+    folder
+        Existing folder.
+    """
+    with tempfile.TemporaryDirectory(prefix=".optsched-", dir=folder, ignore_cleanup_errors=True) as name:
+        temporary = Path(name)
+        _unfinished.add(temporary)
+        try:
+            yield temporary
+        finally:
+            _unfinished.discard(temporary)
 
 
 @contextlib.contextmanager
@@ -170,8 +188,10 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[Path]:
 
 
 def discard_unfinished() -> None:
-    """Remove the temporary files of this process that are not finished, since the process is about to end."""
+    """Remove the temporary files and folders of this process, since the process is about to end."""
     for temporary in list(_unfinished):
+        if temporary.is_dir():
+            shutil.rmtree(temporary, ignore_errors=True)
         with contextlib.suppress(OSError):
             temporary.unlink(missing_ok=True)
 

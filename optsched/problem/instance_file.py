@@ -130,7 +130,7 @@ class OptimumDocument(BaseModel):
 
     model_config = ConfigDict(extra="allow", strict=True, populate_by_name=True)
     objective: Annotated[str, AfterValidator(_known_objective)]
-    schedule_class: Literal["gang", "gang-nonpreemptive", "gpu-sharing", "task-sharing"] = Field(
+    schedule_class: Literal["gang", "gang-nonpreemptive", "gpu-sharing", "kv-cache", "task-sharing"] = Field(
         "gang-nonpreemptive", alias="class"
     )
     # an optimum stays the integer it was proven to be

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from optsched.classes import CLASSES
 from optsched.errors import InputError
 from optsched.evaluation.report import Report
-from optsched.problem.atomic_files import file_name, sources, write_atomic
+from optsched.problem.atomic_files import atomic_folder, file_name, sources, write_atomic
 
 if TYPE_CHECKING:
     from optsched.evaluation.robustness import Robustness
@@ -199,8 +198,8 @@ def save_report(report: Report, folder: str | os.PathLike[str]) -> list[Path]:
     place = Path(folder)
     _move_in(place)
     try:
-        with tempfile.TemporaryDirectory(prefix=".optsched-", dir=place) as beside:
-            new = Path(beside) / WHOLE
+        with atomic_folder(place) as beside:
+            new = beside / WHOLE
             new.mkdir()
             names = [*_write_run(report, new), "result.json"]
             document = {**report.to_json(), "digest": report.instance.digest, "files": names}

@@ -122,7 +122,7 @@ def run_policy(
 
 @dataclass(frozen=True, eq=False)
 class Played:
-    """What is left of the state of a run that has ended.
+    """State of a run that has ended, as far as its result needs it.
 
     Attributes
     ----------

@@ -66,9 +66,8 @@ def search_loads(jobs: ParallelJobs, potentials: Potentials, limit: int, width: 
     if first > most:
         return LoadSearch(None, 0, True, 0)
     room, key = SPARE * width + m, np.random.default_rng(1).integers(1 << 40, size=jobs.horizon + 1)
-    new = Children(
-        *(np.zeros(room, dtype=np.int64) for _ in range(3)), np.zeros(2 << room.bit_length(), dtype=np.int32)
-    )
+    columns = [np.zeros(room, dtype=np.int64) for _ in range(3)]
+    new = NewStates(columns[0], columns[1], columns[2], np.zeros(2 << room.bit_length(), dtype=np.int32))
     rows, bound, mark = np.zeros((1, m), dtype=np.int32), np.array([first]), np.array([m * key[0]])
     steps, complete, made = list[Any](), True, 0
     stage = SearchStage(
@@ -106,7 +105,7 @@ class SearchStage(NamedTuple):
     key: Ints
 
 
-class Children(NamedTuple):
+class NewStates(NamedTuple):
     """States of the next stage: their ``bound``, ``origin`` (state x machines + place) and ``mark``, i64[room].
 
     The mark is the sum of the keys of the loads. ``table`` i32[2^k] finds a state by its mark.
@@ -198,7 +197,7 @@ def _enter(mark: Ints, table: Any) -> None:
 
 @njit(interpreted=False)
 def _expand(
-    stage: SearchStage, j: int, rows: Ints, bound: Ints, mark: Ints, most: int, new: Children, count: int, begin: int
+    stage: SearchStage, j: int, rows: Ints, bound: Ints, mark: Ints, most: int, new: NewStates, count: int, begin: int
 ) -> tuple[int, int]:
     """Put job j at every place of the states from ``begin`` on, while there is room for children of bounds <= ``most``.
 

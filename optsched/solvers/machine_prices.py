@@ -34,7 +34,7 @@ OPTIONS = {"solver": "ipm", "run_crossover": "off"}
 
 
 def fluid_prices(jobs: ParallelJobs) -> Floats:
-    """Return prices of the jobs, f64[n], from the fluid schedule.
+    """Return the prices of the slots in the fluid schedule, f64[H].
 
     Parameters
     ----------
@@ -44,12 +44,11 @@ def fluid_prices(jobs: ParallelJobs) -> Floats:
     end = np.cumsum(jobs.length) / jobs.machines
     at = np.searchsorted(end, np.arange(jobs.horizon) + 0.5)
     ratio = np.append(jobs.weight / jobs.length, 0.0)
-    slot = np.cumsum(ratio[at][::-1])[::-1]
-    return job_prices(jobs, slot)
+    return np.asarray(np.cumsum(ratio[at][::-1])[::-1])
 
 
-def job_prices(jobs: ParallelJobs, slot: Floats) -> Floats:
-    """Return the least cost of every job, with what it pays for its slots, f64[n]. O(n H).
+def start_prices(jobs: ParallelJobs, slot: Floats) -> Floats:
+    """Return the cost of every start, with what the job pays for its slots, f64[n, H + 1]; inf after the last start.
 
     Parameters
     ----------
@@ -58,10 +57,11 @@ def job_prices(jobs: ParallelJobs, slot: Floats) -> Floats:
     slot
         Price of every slot, f64[H].
     """
-    paid = np.concatenate([[0.0], np.cumsum(slot)])
-    end = np.arange(jobs.horizon + 1)
-    pairs = zip(jobs.length.tolist(), jobs.weight.tolist(), strict=True)
-    return np.array([np.min(w * end[p:] + paid[p:] - paid[: paid.size - p]) for p, w in pairs])
+    paid, end = np.concatenate([[0.0], np.cumsum(slot)]), np.arange(jobs.horizon + 1)
+    price = np.full((jobs.n, end.size), np.inf)
+    for j, (p, w) in enumerate(zip(jobs.length.tolist(), jobs.weight.tolist(), strict=True)):
+        price[j, : end.size - p] = w * end[p:] + paid[p:] - paid[: end.size - p]
+    return price
 
 
 @dataclass(frozen=True, eq=False)
@@ -120,8 +120,8 @@ def solve_flow(jobs: ParallelJobs, open_start: Bools, near: Floats, most: float,
     except OptschedError:  # it does not converge
         return None
     used = np.clip(outcome.x[: job.size], 0.0, 1.0)
-    mean = np.bincount(job, used * start, n)
-    spread = np.bincount(job, used * (start - mean[job]) ** 2, n)
+    mean: Floats = np.bincount(job, used * start, n).astype(np.float64)
+    spread: Floats = np.bincount(job, used * (start - mean[job]) ** 2, n).astype(np.float64)
     fall = np.maximum(duals[n:-1] - duals[n + 1 :], 0.0) / np.diff(point)
     slot = np.zeros(jobs.horizon)
     slot[point[0] : point[-1]] = np.repeat(fall, np.diff(point))

@@ -13,6 +13,8 @@ code
     Python instead of a command. What comes after a line ``# measured`` is measured without start and imports.
 prepare
     Commands of ``optsched`` that make the files of the row, once, by the checkout AFTER.
+prepare_code
+    Python that runs after them in the folder of the row.
 long
     True: measured only with ``--long``.
 """
@@ -106,6 +108,8 @@ def best(row: dict[str, Any], trees: list[Path], rounds: int) -> list[Cost | Non
             made = cost([sys.executable, "-m", "optsched", *shlex.split(command)], trees[-1], Path(place))
             if made is None:
                 raise SystemExit(f"{row['name']}: cannot prepare it: optsched {command}")
+        if "prepare_code" in row:
+            subprocess.run([sys.executable, "-c", row["prepare_code"]], cwd=place, check=True)
         found: list[list[Cost | None]] = [[] for _ in trees]
         for k in range(rounds + 1):
             for costs, tree in zip(found, trees, strict=True):

@@ -1,13 +1,18 @@
 """Measure how soon commands end: after Ctrl-C at a random moment, and after their time limit.
 
 ``python -m benchmarks.limits [-k WORD] [--times N] [--data FOLDER]`` prints a line for each command: the seconds from
-Ctrl-C to the end (legal: 2) at every moment, or the seconds beyond the limit (legal: a tenth of it and 1), and what is left
-of its processes. Logs of the folder (``swf/``, ``philly/``; default: ``$OPTSCHED_DATA``) are read if they exist.
+Ctrl-C to the end (legal: 2) at every moment, or the seconds beyond the limit (legal: a tenth of it and 1), the CPU seconds
+of the command in that time, the processes that are left, and the files that are unfinished. A line begins with ``LATE`` if
+these CPU seconds are illegal or something is left, and with ``BUSY`` if only the seconds are: other programs ran, too.
+Logs of the folder (``swf/``, ``philly/``; default: ``$OPTSCHED_DATA``) are read if they exist.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
+import json
+import math
 import os
 import random
 import shlex
@@ -42,6 +47,12 @@ COMMANDS = (  # {limit}: seconds; without it, a command is interrupted
     "attack sjf --budget 60 --workers 2",
     "sweep grid.toml --workers 2",
     "ratio rigid --set jobs=10 --seeds 200 -p srtf",
+    "ratio rigid --set jobs=40 --seeds 200 -p srtf --strong -o worst",
+    "attack sjf --budget 60 --workers 1 -o worst.json",
+    "run many.parquet -p srtf -o out --force",
+    "run many.parquet -p fifo -p srtf -p sjf -o out --force",
+    "solve hard.json -o best.json",
+    "generate philly-like --set jobs=1000000 --set cluster=64x8 --seed 1 -o made.json",
     "solve hard.json --time-limit {limit}",
     "solve hard.json --model rigid-time-indexed --time-limit {limit}",
     "solve hard.json --model cp-sat --time-limit {limit}",
@@ -53,11 +64,17 @@ COMMANDS = (  # {limit}: seconds; without it, a command is interrupted
 
 @dataclass(frozen=True)
 class Ended:
-    """The end of a command: exit status, seconds since Ctrl-C or beyond the limit, and processes that are left."""
+    """The end of a command.
+
+    ``late`` and ``spent`` are seconds and CPU seconds since Ctrl-C or beyond the limit, ``left`` processes, and
+    ``unfinished`` files that are temporary or cannot be read.
+    """
 
     status: int
     late: float
     left: list[str]
+    spent: float
+    unfinished: list[str]
 
 
 def finish(
@@ -75,22 +92,59 @@ def finish(
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # in the background it would be ignored
     )
     due = begun + (limit if interrupted is None else interrupted)
-    try:
-        if interrupted is not None:
-            try:
-                process.wait(interrupted)
-            except subprocess.TimeoutExpired:
+    until, before, status = due + longest, None, None
+    while status is None and time.monotonic() < until:
+        if before is None and time.monotonic() >= due:
+            before = _cpu_seconds(process.pid)
+            if interrupted is not None:
                 os.killpg(process.pid, signal.SIGINT)
-        process.wait(max(0.0, due - time.monotonic()) + longest)
-    except subprocess.TimeoutExpired:
-        pass
+        time.sleep(0.01)
+        status, used = _end(process)
     late = time.monotonic() - due
     until = time.monotonic() + ENDED
     while (left := _processes(process.pid)) and time.monotonic() < until:
         time.sleep(0.05)
-    if process.poll() is None or left:
-        os.killpg(process.pid, signal.SIGKILL)
-    return Ended(process.wait(), late, left)
+    if status is None or left:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+    if status is None:
+        status, used = process.wait(), math.inf
+    spent = 0.0 if before is None else used - before
+    return Ended(status, late, left, spent, unfinished(folder))
+
+
+def _end(process: subprocess.Popen[bytes]) -> tuple[int | None, float]:
+    """The exit status and the CPU seconds of a process; None while it runs."""
+    ended, status, used = os.wait4(process.pid, os.WNOHANG)
+    if not ended:
+        return None, 0.0
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return process.returncode, used.ru_utime + used.ru_stime
+
+
+def _cpu_seconds(process: int) -> float:
+    """The CPU seconds of a process and of those that it has waited for; 0 where the system does not say."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return 0.0
+    return sum(map(int, fields[11:15])) / os.sysconf("SC_CLK_TCK")
+
+
+def unfinished(folder: Path) -> list[str]:
+    """The temporary files and folders of a folder, and the files in it that cannot be read."""
+    found = []
+    for path in folder.rglob("*"):
+        if path.name.startswith("."):
+            found.append(path.name)
+        elif path.suffix == ".json":
+            with contextlib.suppress(ValueError):
+                json.loads(path.read_bytes())
+                continue
+            found.append(path.name)
+        elif path.suffix == ".parquet" and path.read_bytes()[-4:] != b"PAR1":
+            found.append(path.name)
+    return found
 
 
 def _processes(session: int) -> list[str]:
@@ -118,16 +172,20 @@ def main(arguments: list[str] | None = None) -> None:
             ):
                 continue
             limits = [2.0, 5.0, 10.0][: given.times] if "{limit}" in command else [0.0] * given.times
-            shown, legal = [], True
+            shown, late, broken = [], False, False
             for limit in limits:
                 moment = None if limit else draw.uniform(0.5, 15.0)
                 words = shlex.split(
                     command.format(limit=limit, kth=f"swf:{logs['kth']}", philly=f"philly:{logs['philly']}")
                 )
                 ended = finish(words, folder, moment, limit)
-                shown.append(f"{ended.late:.1f} (at {moment or limit:.1f}, exit {ended.status})")
-                legal &= ended.late <= (SHARE * limit + 1 if limit else SOON) and not ended.left
-            print(f"{'' if legal else 'LATE '}{command}: {'; '.join(shown)}", flush=True)
+                most = SHARE * limit + 1 if limit else SOON
+                shown.append(f"{ended.late:.1f} (CPU {ended.spent:.1f}, at {moment or limit:.1f}, exit {ended.status})")
+                shown += [f"left: {', '.join(names)}" for names in (ended.left, ended.unfinished) if names]
+                broken = broken or bool(ended.left or ended.unfinished) or ended.spent > most
+                late = late or ended.late > most
+            mark = "LATE " if broken else "BUSY " if late else ""
+            print(f"{mark}{command}: {'; '.join(shown)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,15 @@
 """The synthetic setting of Jaillet et al. under general solvers: `python -m kv_cache.other_solvers SECONDS SEED...`.
 
-Each solver gets the best of three list schedules as its start and one thread. HiGHS solves the program ``kv-time-indexed``;
-CP-SAT has a start variable a request and, for its j-th round, an interval of length 1 that holds s + j cells.
+Each solver gets one thread and the schedule of mc-sf as its start, HiGHS the best of three list schedules. HiGHS and SCIP
+solve the program ``kv-time-indexed``; CP-SAT has a start variable a request and, for its j-th round, an interval of length 1
+that holds s + j cells. Each one runs in a process of its own: their libraries do not work in the same process.
 """
 
 from __future__ import annotations
 
+import resource
+import subprocess
 import sys
-import time
 
 import numpy as np
 
@@ -45,24 +47,54 @@ def cp_sat(instance: Instance, seconds: float) -> tuple[float, float]:
     return solver.objective_value, solver.best_objective_bound
 
 
+def scip(instance: Instance, seconds: float) -> tuple[float, float]:
+    """Return the value and the bound of SCIP."""
+    from ortools.linear_solver import pywraplp
+
+    requests, hint = requests_of(instance), osd.simulate(instance, "mc-sf").schedule.start.astype(int).tolist()
+    prompt, output = requests.prompt.tolist(), requests.output.tolist()
+    solver = pywraplp.Solver.CreateSolver("SCIP")
+    horizon = max(k + o for k, o in zip(hint, output, strict=True))
+    rounds = [solver.Constraint(0, requests.cells) for _ in range(horizon + 1)]
+    cost, begins = solver.Objective(), []
+    for s, o in zip(prompt, output, strict=True):
+        once = solver.Constraint(1, 1)
+        begins.append([solver.BoolVar("") for _ in range(horizon - o + 1)])
+        for k, begin in enumerate(begins[-1]):
+            once.SetCoefficient(begin, 1)
+            cost.SetCoefficient(begin, k + o)
+            for j in range(1, o + 1):
+                rounds[k + j].SetCoefficient(begin, s + j)
+    cost.SetMinimization()
+    chosen = [(begin, float(k == at)) for row, at in zip(begins, hint, strict=True) for k, begin in enumerate(row)]
+    solver.SetHint(*map(list, zip(*chosen, strict=True)))
+    solver.SetTimeLimit(int(1000 * seconds))
+    solver.Solve(pywraplp.MPSolverParameters())
+    return cost.Value(), cost.BestBound()
+
+
+def by_name(name: str, instance: Instance, seconds: float) -> tuple[float, float]:
+    """Return the value and the bound of a solver, or of our own search (``cache-states``)."""
+    if name in ("cp-sat", "scip"):
+        return (cp_sat if name == "cp-sat" else scip)(instance, seconds)
+    best = osd.solve(instance, model="kv-time-indexed" if name == "highs" else name, time_limit=seconds)
+    return float(best.value or np.inf), float(best.bound or 0)
+
+
 def main(seconds: float, seeds: list[int]) -> None:
     """Print a row for every seed and solver."""
     for seed in seeds:
-        instance = paper_instance(seed)
-        first = osd.simulate(instance, "mc-sf").value()
-        for name in ("cp-sat", "highs"):
-            began = time.process_time()
-            if name == "cp-sat":
-                value, bound = cp_sat(instance, seconds)
-            else:
-                model = "kv-time-indexed" if name == "highs" else name
-                best = osd.solve(instance, model=model, time_limit=seconds)
-                value, bound = float(best.value or np.inf), float(best.bound or 0)
-            cpu = time.process_time() - began
-            print(
-                f"{seed} {name}: mc-sf {first:.0f}, value {value:.0f}, bound {bound:.1f}, CPU {cpu:.0f} s", flush=True
-            )
+        first = osd.simulate(paper_instance(seed), "mc-sf").value()
+        for name in ("cache-states", "cp-sat", "scip", "highs"):
+            command = [sys.executable, "-m", "kv_cache.other_solvers", str(seconds), str(seed), name]
+            done = subprocess.run(command, capture_output=True, text=True, check=False)
+            print(f"{seed} {name}: mc-sf {first:.0f}, {done.stdout.strip() or done.stderr[-300:]}", flush=True)
 
 
 if __name__ == "__main__":
-    main(float(sys.argv[1]), [int(seed) for seed in sys.argv[2:]])
+    if len(sys.argv) < 4 or sys.argv[3].isdigit():
+        main(float(sys.argv[1]), [int(seed) for seed in sys.argv[2:]])
+    else:
+        value, bound = by_name(sys.argv[3], paper_instance(int(sys.argv[2])), float(sys.argv[1]))
+        cpu = resource.getrusage(resource.RUSAGE_SELF).ru_utime
+        print(f"value {value:.0f}, bound {bound:.1f}, CPU {cpu:.0f} s")

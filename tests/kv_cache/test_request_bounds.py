@@ -92,8 +92,8 @@ def test_no_bound_is_above_the_optimum() -> None:
 
 @pytest.mark.study
 def test_no_bound_is_above_the_optimum_of_many() -> None:
-    """20,000 instances, and every bound."""
-    no_bound_is_above_the_optimum(range(20_000), 1)
+    """20,000 instances; the bounds that search are computed for every fourth one."""
+    no_bound_is_above_the_optimum(range(20_000), 4)
 
 
 def test_bounds_hold_in_affine_rounds() -> None:

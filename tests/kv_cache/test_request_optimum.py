@@ -10,10 +10,14 @@ import pytest
 import optsched as osd
 from kv_cache.every_start import optimum, random_requests
 from optsched.classes.kv_cache.guarantees.serving_theorems import LEAST_VOLUME, PAPER, SHORTEST_FIRST
+from optsched.classes.kv_cache.problem.request_schedule import request_schedule
 from optsched.classes.kv_cache.problem.requests import request_instance, requests_of
+from optsched.classes.kv_cache.solvers import order_search
 from optsched.classes.kv_cache.solvers.cell_states import Types, cell_states
+from optsched.classes.kv_cache.solvers.methods.cache_states import RequestSearch
 from optsched.errors import InputError
 from optsched.guarantees.family import FAMILIES
+from optsched.io.traces.generate import generate
 from optsched.models import FORMULATIONS
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import get_objective
@@ -82,6 +86,32 @@ def test_the_program_refuses_what_it_is_not_for() -> None:
     assert "no requests" in str(FORMULATIONS.get("kv-time-indexed").applies(osd.load("rigid-06-1"), "total_flow_time"))
 
 
+def test_a_search_over_orders_gains_whatever_the_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    requests = requests_of(TEN)
+    order, weight = np.arange(10), np.ones(10, dtype=np.int64)
+    first, best = (int(order_search.list_ends(requests, weight, order.copy(), steps).sum()) for steps in (0, 300))
+    assert best < first
+    monkeypatch.setattr(order_search, "SLICE", 50)  # other slices, the same steps
+    again = order_search.list_ends(requests, weight, order.copy(), 300)
+    assert int(again.sum()) == best
+    assert osd.check_schedule(TEN, request_schedule(TEN, again - requests.output), value=float(best)) == []
+
+
+@pytest.mark.release
+@pytest.mark.compiled
+def test_an_interval_has_the_optimum() -> None:
+    """A search without proof ends with a bound and a schedule around the optimum, with prices for stretches of rounds."""
+    instance = generate("kv-paper", 3, jobs=14)
+    best = osd.solve(instance)
+    assert best.status == "optimal"
+    state = SolveState(instance.relative, get_objective("total_flow_time"), schedule_class="kv-cache")
+    RequestSearch(state, prove=False).run()
+    assert state.bound is not None
+    assert state.value is not None
+    assert best.value is not None
+    assert state.bound <= best.value <= state.value <= 1.02 * float(state.bound)
+
+
 def test_states_are_partitions() -> None:
     """Equal prompts 1 and M = 8: parts of at least 2 with a sum of at most 8; there are 22."""
     outputs = np.arange(1, 8)
@@ -114,7 +144,7 @@ def test_audits_hold_and_can_fail() -> None:
     assert LEAST_VOLUME.audit(None, waits)
 
 
-@pytest.mark.parametrize("name", ["behind-long", "large-prompts", "alternating"])
+@pytest.mark.parametrize("name", ["behind-long", "large-prompts", "alternating", "arriving-behind"])
 def test_references_of_families_are_reached(name: str) -> None:
     """Their stated values are at least the optimum, and the policy's ratio grows."""
     family = FAMILIES.get(name)

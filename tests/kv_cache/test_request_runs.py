@@ -48,7 +48,7 @@ def test_the_referee_accepts_every_run(affine: bool) -> None:
             run = osd.simulate(instance, policy)
             broken = [v.rule for v in osd.check_schedule(instance, run) if not run.unfinished]
             assert (policy, broken) == (policy, [])
-            assert policy.startswith("alpha-greedy") or not run.unfinished
+            assert not run.unfinished
 
 
 def test_a_request_that_is_thrown_out_starts_anew() -> None:
@@ -58,8 +58,8 @@ def test_a_request_that_is_thrown_out_starts_anew() -> None:
     assert run.preemptions == 2
     assert run.schedule.work.tolist() == [0, 0, 8, 8]
     assert run.metrics["mean_ttft"] == (1 + run.schedule.start.max() + 1) / 2
-    stuck = osd.simulate(instance, "alpha-greedy:alpha=0")
-    assert len(stuck.unfinished) == 2  # they throw each other out for ever
+    both = osd.simulate(instance, "alpha-greedy:alpha=0")  # they overflow until one is admitted alone
+    assert (len(both.unfinished), both.preemptions % 2) == (0, 0)
 
 
 def test_affine_rounds_take_what_was_measured() -> None:

@@ -19,7 +19,14 @@ from optsched.classes.elastic.bounds.modes_of_elastic import modes_of_elastic
 from optsched.errors import InputError
 from optsched.plot.plot_file import plot_file
 from optsched.policies.simulate import simulate
-from optsched.problem.atomic_files import MOST_JSON, atomic_path, read_bytes, write_atomic
+from optsched.problem.atomic_files import (
+    MOST_JSON,
+    atomic_folder,
+    atomic_path,
+    discard_unfinished,
+    read_bytes,
+    write_atomic,
+)
 from optsched.problem.cluster import MAX_GPUS, Cluster, NodeGroup
 from optsched.problem.documents import parse_json
 from optsched.problem.instance import Instance, Job
@@ -265,3 +272,13 @@ def test_the_verifier_compares_digests_first_and_counts_all_profiles() -> None:
         with pytest.raises(Refused) as caught:
             verify({"instance": digest, **names, "value": "1/1", "data": {}}, instance.to_json())
         assert (caught.value.rule, what in str(caught.value)) == (rule, True)
+
+
+def test_a_folder_that_is_not_finished_is_discarded_with_its_files(tmp_path: Path) -> None:
+    with atomic_folder(tmp_path) as temporary:
+        (temporary / "schedule.json").write_text("{")
+        discard_unfinished()
+        assert list(tmp_path.iterdir()) == []
+    with atomic_folder(tmp_path) as temporary:
+        assert temporary.parent == tmp_path
+    assert list(tmp_path.iterdir()) == []

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from joblib import Parallel, delayed
 
 from optsched.adversary.attack_method import Budget, Found, Watch, add_method
-from optsched.adversary.evaluation import Evaluation
+from optsched.adversary.evaluation import ROUNDING, Evaluation
 from optsched.adversary.space import Candidate, Quantity, Row, SearchSpace, put
 from optsched.deadline import NEVER, Deadline
 
@@ -413,16 +413,16 @@ def island(
     rng, found = random.Random(seed), Found()
     space = evaluation.space
 
-    def tried(candidate: Candidate) -> tuple[float, bool]:
+    def tried(candidate: Candidate, least: float = 0.0) -> tuple[float | None, bool]:
         found.tries += 1
-        ratio = evaluation.ratio(candidate)
-        return ratio, found.offer(ratio, candidate)
+        ratio = evaluation.ratio_above(candidate, least)
+        return ratio, ratio is not None and found.offer(ratio, candidate)
 
     for candidate in given:
         tried(candidate)
     begin = max(2, int(DRAWN * tries)) if not given else 0
     while found.tries < begin and (found.tries == 0 or not deadline.passed):
-        tried(space.drawn(rng))
+        tried(space.drawn(rng), found.elites[-1][0] if found.full else 0.0)
     if not found.elites:
         return found
     (ratio, here), stale = found.elites[0], 0
@@ -430,9 +430,14 @@ def island(
     while found.tries < tries and not deadline.passed:
         temperature = HOT * (COLD / HOT) ** (found.tries / tries)
         candidate, child = child or moved(here, space, rng), None
-        value, best = tried(candidate)
+        before, luck = rng.getstate(), rng.random()
+        # the ratio matters only if it is among the best, or if the walk goes on from the candidate
+        least = min(found.elites[-1][0], ratio * luck**temperature * (1 - ROUNDING)) if found.full else 0.0
+        value, best = tried(candidate, least)
         stale = 0 if best else stale + 1
-        if value > 0 and (value >= ratio or rng.random() < (value / ratio) ** (1 / temperature)):
+        if value is not None and not 0 < value < ratio:
+            rng.setstate(before)  # no luck is needed
+        if value is not None and value > 0 and (value >= ratio or luck < (value / ratio) ** (1 / temperature)):
             ratio, here = value, candidate
         if stale >= STALE:
             (ratio, here), stale = rng.choice(found.elites), 0

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from optsched.adversary.space import SPACES, Candidate, Modes, Quantity, SearchSpace, branched
+from optsched.adversary.space import SPACES, Candidate, Modes, Quantity, SearchSpace, branched, may_be_below
 from optsched.errors import check_legal
 from optsched.policies.simulate import names_nodes, simulate
 from optsched.problem.instance import Instance, Job
@@ -108,6 +108,26 @@ class Typed(SearchSpace):
         if preemptive:
             best = min(best, simulate(instance, "srtf").value(objective))
         return best
+
+    def may_reach(
+        self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool, limit: float
+    ) -> bool:
+        """Return False if it is certain that `reached` is at least a limit.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        instance
+            Its instance.
+        objective
+            Name of the objective.
+        preemptive
+            Whether the run of ``srtf`` is also considered.
+        limit
+            Value of the objective.
+        """
+        return preemptive or may_be_below(instance, objective, _modes(candidate), limit)
 
 
 def _modes(candidate: Candidate) -> Modes:

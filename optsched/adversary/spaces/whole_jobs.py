@@ -9,7 +9,7 @@ from functools import cache, cached_property
 
 import numpy as np
 
-from optsched.adversary.space import MOST_JOBS, SPACES, Candidate, Modes, Quantity, SearchSpace, branched
+from optsched.adversary.space import MOST_JOBS, SPACES, Candidate, Modes, Quantity, SearchSpace, branched, may_be_below
 from optsched.policies.simulate import Specification, simulated_value, specify
 from optsched.problem.cluster import Cluster
 from optsched.problem.instance import Instance
@@ -89,28 +89,64 @@ class WholeJobs(SearchSpace):
         preemptive
             Whether the run of ``srtf`` is also considered.
         """
-        columns = instance.gpus.tolist(), instance.duration.tolist()
-        modes: Modes = [[((gpus,), seconds)] for gpus, seconds in zip(*columns, strict=True)]
-        best = float(self._machines(candidate, objective) or branched(instance, objective, modes))
+        best = float(self._machines(candidate, objective) or branched(instance, objective, _modes(instance)))
         if preemptive:
-            best = min(best, simulated_value(instance, _srtf(), objective)[0])
+            best = min(best, _srtf_value(instance, objective))
         return best
+
+    def may_reach(
+        self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool, limit: float
+    ) -> bool:
+        """Return False if it is certain that `reached` is at least a limit.
+
+        Parameters
+        ----------
+        candidate
+            The candidate.
+        instance
+            Its instance.
+        objective
+            Name of the objective.
+        preemptive
+            Whether the run of ``srtf`` is also considered.
+        limit
+            Value of the objective.
+        """
+        if self._has_faster_way(candidate, objective) or may_be_below(instance, objective, _modes(instance), limit):
+            return True
+        return preemptive and _srtf_value(instance, objective) < limit
+
+    def _has_faster_way(self, candidate: Candidate, objective: str) -> bool:
+        at_once = not any(row[2] or row[3] > 1 for row in candidate.jobs)
+        return at_once and (objective == "makespan" or objective in SUMS)
 
     def _machines(self, candidate: Candidate, objective: str) -> int | None:
         """The optimum of P || f, which has a faster way; None for other candidates."""
-        lengths, weights, arrivals, gangs = zip(*candidate.jobs, strict=True)
-        if any(arrivals) or max(gangs) > 1:
+        if not self._has_faster_way(candidate, objective):
             return None
+        lengths, weights, _, _ = zip(*candidate.jobs, strict=True)
         if objective == "makespan":
             return least_makespan(lengths, self.gpus)
-        if objective not in SUMS:
-            return None
         return least_weighted_completion(lengths, weights if objective in WEIGHTED else (1,) * len(lengths), self.gpus)
+
+
+def _modes(instance: Instance) -> Modes:
+    columns = instance.gpus.tolist(), instance.duration.tolist()
+    return [[((gpus,), seconds)] for gpus, seconds in zip(*columns, strict=True)]
 
 
 @cache
 def _srtf() -> Specification:
     return specify("srtf")
+
+
+_last: list[tuple[Instance, str, float]] = []  # the instance, the objective and the value of the last run of srtf
+
+
+def _srtf_value(instance: Instance, objective: str) -> float:
+    if not (_last and _last[0][0] is instance and _last[0][1] == objective):
+        _last[:] = [(instance, objective, simulated_value(instance, _srtf(), objective)[0])]
+    return _last[0][2]
 
 
 SEEDS = 999

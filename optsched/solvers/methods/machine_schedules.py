@@ -7,7 +7,6 @@ Every cost must rise from the moment at which the job could be done: completion 
 from __future__ import annotations
 
 import heapq
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from fractions import Fraction
@@ -20,7 +19,7 @@ from optsched.deadline import Deadline
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.linear_program import Size
 from optsched.solvers.machine_loads import LoadSearch, search_loads
-from optsched.solvers.machine_prices import Flow, fluid_prices, solve_flow
+from optsched.solvers.machine_prices import Flow, fluid_prices, solve_flow, start_prices
 from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.outcome import there
 from optsched.solvers.session import Session
@@ -118,10 +117,11 @@ add_method(NAME, _applies, _run)
 # interval at any time.
 
 WIDTHS = (1_000, 10_000, 100_000)  # states of the searches at the root; those of other nodes end before the last
-FEW = 0.3  # part of the gap: starts that cost less are in the first flow program
-ARCS = 100_000  # starts in a flow program, if those that cost little are fewer
+FEW = (0.15, 0.5, np.inf)  # parts of the gap of the list schedule: starts that cost less are in the flow programs
+ARCS = 100_000  # largest number of starts of a flow program, if not of the first
 RISE = 100.0  # parts of the gap by which a price may rise in a flow program
 MISSED = 0.1  # units of cost by which paths of other starts may lower the bound of a flow program
+BEYOND = float(1 << 62)  # price of a start that does not exist
 NOTHING = 1e-6  # tolerance of a mean start
 
 
@@ -153,7 +153,8 @@ class MachineBranching:
         """Search until the optimum is proved, or the time is up."""
         self._raise(int(self.jobs.weight @ self.jobs.length))
         ticket, whole = count(), np.packbits(self.jobs.open_starts()).tobytes()
-        nodes = [_Node(self.lower, 0, next(ticket), whole, fluid_prices(self.jobs))]
+        price = start_prices(self.jobs, fluid_prices(self.jobs))
+        nodes = [_Node(self.lower, 0, next(ticket), whole, price.min(axis=1))]
         while nodes and not self.closed and not self.deadline.passed:
             node = heapq.heappop(nodes)
             if node.bound >= self.upper:
@@ -162,8 +163,6 @@ class MachineBranching:
             for part in self._solve(node, alone=not nodes):
                 packed = np.packbits(part).tobytes()
                 heapq.heappush(nodes, _Node(node.bound, node.depth - 1, next(ticket), packed, node.price))
-            if self.deadline.passed:
-                break
             self._raise(min((each.bound for each in nodes), default=self.upper))
 
     def _raise(self, bound: int) -> None:
@@ -177,9 +176,13 @@ class MachineBranching:
         bits = np.unpackbits(np.frombuffer(node.bits, dtype=np.uint8), count=shape[0] * shape[1])
         open_start = bits.reshape(shape).astype(bool)
         potentials, root = self._bound(node, node.price, open_start, alone), node.depth == 0
+        tried = [open_start]
         if root:
+            price = start_prices(self.jobs, fluid_prices(self.jobs)) - node.price[:, None]
+            gap = max(self.upper - potentials.bound / potentials.scale, 1.0)
+            tried = [price <= min(part * gap, BEYOND) for part in FEW]
             self._improve(node, potentials, WIDTHS[0])
-        flow = self._flow(node, potentials, alone)
+        flow = self._flow(node, potentials, tried, alone)
         potentials = self._bound(node, node.price, open_start, alone)
         for width in WIDTHS:
             if root and width < WIDTHS[-1]:
@@ -210,24 +213,33 @@ class MachineBranching:
         if alone:
             self._raise(node.bound)
 
-    def _flow(self, node: _Node, potentials: Potentials, alone: bool) -> Flow | None:
-        """Solve the flow program of a node, whose prices are then its own; first over the starts that cost little."""
-        part, flow = FEW if node.depth == 0 else 1.0, None
-        while node.bound < self.upper and not self.deadline.passed:
-            some, bound = potentials.open_start.copy(), potentials.bound / potentials.scale
-            potentials.close(math.floor(bound + part * (self.upper - bound)), some)
-            most = RISE * (self.upper - bound)
-            solved = solve_flow(self.jobs, some, potentials.price / potentials.scale, most, self.deadline)
+    def _flow(self, node: _Node, potentials: Potentials, tried: list[Bools], alone: bool) -> Flow | None:
+        """Solve the flow program of a node over more and more starts, until its prices hold for the others, too.
+
+        Its prices are then those of the node. The root's is solved even if the search has proved the optimum: its prices of
+        slots can be verified.
+        """
+        flow, root = None, node.depth == 0
+        for starts in tried:
+            if (node.bound >= self.upper and not root) or (flow and starts.sum() > ARCS) or self.deadline.passed:
+                break
+            most = RISE * max(self.upper - potentials.bound / potentials.scale, 1.0)
+            solved = solve_flow(self.jobs, starts, potentials.price / potentials.scale, most, self.deadline)
             if solved is None:
                 break
             flow, self.size, node.price = solved, solved.size, solved.job
-            if node.depth == 0:
-                self._price(flow.slot)
             potentials = self._bound(node, flow.job, potentials.open_start, alone)
-            if part >= 1.0 or potentials.bound / potentials.scale >= flow.value - MISSED:
+            proved = potentials.bound / potentials.scale
+            if root:
+                proved = min(proved, self._slots_prove(flow.slot))
+            if proved >= flow.value - MISSED:
                 break
-            part *= 3
+        if flow and root:
+            self._price(flow.slot)
         return flow
+
+    def _slots_prove(self, slot: Floats) -> float:
+        return float(start_prices(self.jobs, slot).min(axis=1).sum() - self.jobs.machines * slot.sum())
 
     def _improve(self, node: _Node, potentials: Potentials, width: int) -> None:
         """Search for a better schedule of a node."""

@@ -22,9 +22,11 @@ of its cells is largest for s = 0, where it is (4 o_k - 1) / 6, so that o_k - mu
 The published constant for mc-sf with equal prompts and p <= M / 2 is 9,216 (Jaillet et al., Theorem 4.3), for predictions
 that are up to alpha times too long, too. `PAPER` audits the two inequalities of its proof.
 
-**No constant without a limit of peaks**: `alternating` for least-volume. **Different prompts**: `large_prompts` for mc-sf,
-`behind_long` for mc-fcfs; the ratios grow as Wang, Ye and Zhou show. **Not here**: their theorem about ``sorted-f`` (48 OPT)
-is for the best batches, which the policy does not compute; those about ``a-min`` and ``a-max`` have no explicit constants.
+**No constant without a limit of peaks**: `alternating` for least-volume. **Arrivals**: `arriving_behind` for policies that
+start what fits at once and do not restart; Jaillet et al. (Theorem 4.1) have Omega(sqrt n) for all. **Different prompts**:
+`large_prompts` for mc-sf, `behind_long` for mc-fcfs; the ratios grow as Wang, Ye and Zhou show. **Not here**: their theorem
+about ``sorted-f`` (48 OPT) is for the best batches, which the policy does not compute; those about ``a-min`` and ``a-max``
+have no explicit constants; those about GSA and GBA (61.92 and 10.67 OPT) are about policies that are not built.
 
 **Reference** theorem and proof are this project's; families after Wang, Ye and Zhou, arXiv 2508.06133 (2025).
 """
@@ -245,3 +247,25 @@ def alternating(c: int = 8) -> Challenge:
     instance = request_instance([1, volume - 1] * pairs, [c, 1] * pairs, cells, name=f"alternating-{c}")
     batches = together * c * c * (c + 1) // 2
     return Challenge(instance, Fraction(pairs * (pairs + 1), 2) + pairs * pairs + batches)
+
+
+@family(
+    "an answer that fills the cache, and k prompts that fill it, which arrive one round later",
+    policy="least-volume",
+    objective="total_flow_time",
+    limit="2 k / 3, M = k^2: no constant for any policy that starts at once and does not restart",
+    sizes=(3, 6, 24),
+)
+def arriving_behind(k: int = 6) -> Challenge:
+    """Build a long answer at 0 and k requests of one token at 1; the reference serves these first, one by one.
+
+    Parameters
+    ----------
+    k
+        Number of large prompts, at least 2.
+    """
+    check_legal(k >= 2, "k", k, "an integer >= 2")
+    cells, arrival = k * k, [0] + [1] * k
+    name = f"arriving-behind-{k}"
+    instance = request_instance([0] + [cells - 1] * k, [cells] + [1] * k, cells, arrival=arrival, name=name)
+    return Challenge(instance, Fraction(k * (k + 1)) / 2 + 1 + k + cells)

@@ -215,9 +215,10 @@ def _vllm_fcfs(requests: KnownRequests) -> Floats:
 def _alpha_greedy(requests: KnownRequests) -> Floats:
     """Admits in order of arrival up to (1 - alpha) M cells; on overflow all running requests are thrown out.
 
-    If they are thrown out for ever, the run ends, and the others are unfinished.
+    In [J] the same requests can throw each other out for ever. Here, if nobody ends between two overflows and nobody arrives
+    any more, admission fills half as many cells after each further one, until a request ends.
 
-    **Guarantee** none. **Counterexample** with a small alpha, requests throw each other out for ever. **Reference** [J].
+    **Guarantee** none. **Counterexample** with a small alpha, requests throw each other out many times. **Reference** [J].
     """
     return requests.arrival
 

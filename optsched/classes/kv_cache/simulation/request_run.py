@@ -134,7 +134,7 @@ def _serve(
             c[rounds.KNOWN], heard = come, logged
         elif progress is not None:
             progress(int((s.tokens[:logged] > 0).sum()), n)
-        if status in (rounds.FINISHED, rounds.STUCK):
+        if status == rounds.FINISHED:
             return s
 
 

@@ -13,13 +13,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.classes.kv_cache.problem.requests import CELL, NEW, REQUEST, ROUND, TICK, Requests
-from optsched.classes.kv_cache.simulation.request_policy import ALL, NEWEST, RANDOM, SHORTEST, RequestPolicy
+from optsched.classes.kv_cache.simulation.request_policy import ALL, RANDOM, SHORTEST, RequestPolicy
 from optsched.compiled import INLINED, KERNEL, njit
 from optsched.problem.arrays import Floats, Ints
 
-NOW, AT, NEXT, KNOWN, HEAD, TAIL, RUNNING, LOGGED, EVENTS, STALLED, DRAW, WAKE, USED, CHOSEN, THROWN = range(15)
+NOW, AT, NEXT, KNOWN, HEAD, TAIL, RUNNING, LOGGED, EVENTS, STALLED, DRAW, WAKE, USED, CHOSEN, THROWN, LESS = range(16)
 CELLS, LEVEL, LOOKS, SKIP, EVICTS, BETA, BATCHES, AFFINE = range(8)
-FINISHED, LOG_FULL, PAUSED, ASKED, STUCK = range(5)
+FINISHED, LOG_FULL, PAUSED, ASKED = range(4)
 MODULUS, FACTOR = 2147483647, 48271  # of the random numbers: Park and Miller
 FAR, TRIES = 2**62, 10_000  # rounds; how often requests are thrown out at random between two ends or arrivals
 SLOPES = 2.0 ** np.arange(-16, 5)  # of peaks, in the orders from which batches are chosen
@@ -71,7 +71,7 @@ def new_state(requests: Requests, policy: RequestPolicy, believed: Ints, rank: F
     rank
         Ranks, f64[n]; the state keeps this array.
     """
-    n, m, counters = requests.n, requests.cells, np.zeros(15, dtype=np.int64)
+    n, m, counters = requests.n, requests.cells, np.zeros(16, dtype=np.int64)
     arrival = np.ceil(requests.arrival * TICK) if requests.affine else requests.arrival
     counters[KNOWN], counters[DRAW] = n, 1 + policy.seed % (MODULUS - 1)
     numbers = m, int(m * policy.level), policy.looks_ahead, policy.skip, policy.evicts, int(policy.beta * MODULUS)
@@ -121,12 +121,17 @@ def _join(s: Any, i: int) -> None:
         for k in range(c[HEAD], c[TAIL]):
             queue[k - c[HEAD]] = queue[k]
         c[TAIL], c[HEAD] = c[TAIL] - c[HEAD], 0
-    k = c[TAIL]
-    while k > c[HEAD] and _before(s, i, queue[k - 1]):
-        queue[k] = queue[k - 1]
-        k -= 1
-    queue[k] = i
-    c[TAIL] += 1
+    first = s.settings[BATCHES] == 0 and c[HEAD] > 0 and c[HEAD] < c[TAIL] and _before(s, i, queue[c[HEAD]])
+    if first:  # as most that are thrown out
+        c[HEAD] -= 1
+        queue[c[HEAD]] = i
+    else:
+        k = c[TAIL]
+        while k > c[HEAD] and _before(s, i, queue[k - 1]):
+            queue[k] = queue[k - 1]
+            k -= 1
+        queue[k] = i
+        c[TAIL] += 1
     c[WAKE] = min(c[WAKE], 0)
     s.retry[i], s.waits[i] = 0, 1
 
@@ -162,8 +167,8 @@ def _throw_out(s: Any, k: int) -> None:
 
 
 @njit(**KERNEL)
-def _make_room(s: Any) -> bool:
-    """Throw requests out until the others fit the next round; False if that goes on for ever."""
+def _make_room(s: Any) -> None:
+    """Throw requests out until the others fit the next round; if nobody ends between, admission fills fewer cells."""
     c, rule = s.counters, s.settings[EVICTS]
     c[STALLED] += 1
     while c[USED] > s.settings[CELLS] or (rule == ALL and c[RUNNING] > 0):
@@ -182,7 +187,8 @@ def _make_room(s: Any) -> bool:
                     last, length = k, own
         _throw_out(s, last)
     most = 1 if rule == ALL else TRIES
-    return bool(c[STALLED] <= most or c[NEXT] < s.nth.size or rule in (NEWEST, SHORTEST))
+    if rule in (ALL, RANDOM) and c[STALLED] > most and c[NEXT] == s.nth.size:
+        c[LESS] += 1  # half as many, at last one request at a time, until one ends
 
 
 @njit(**KERNEL)
@@ -258,7 +264,7 @@ def _admit(s: Any) -> None:
         i = s.queue[k]
         if looks and (released or s.retry[i] <= c[AT]):
             s.retry[i] = c[AT] + _rounds_until_fit(s, i)
-        fits = s.retry[i] <= c[AT] if looks else c[RUNNING] == 0 or c[USED] + s.prompt[i] < s.settings[LEVEL]
+        fits = s.retry[i] <= c[AT] if looks else c[RUNNING] == 0 or c[USED] + s.prompt[i] < s.settings[LEVEL] >> c[LESS]
         if fits:
             _start(s, i)
             for q in range(k, c[HEAD], -1):  # those that were passed over
@@ -299,7 +305,7 @@ def _run_round(s: Any) -> None:
             if s.settings[LOOKS] != 0:
                 _release(s, i)
             c[USED] -= s.prompt[i] + done
-            c[STALLED] = 0
+            c[STALLED], c[LESS] = 0, 0
             _log(s, i, done)
     c[RUNNING] = kept
 
@@ -318,7 +324,7 @@ def run_rounds(s: Any, budget: int) -> int:
     Returns
     -------
     int
-        `FINISHED`, `LOG_FULL`, `ASKED`, `PAUSED`, or `STUCK`: requests are thrown out for ever.
+        `FINISHED`, `LOG_FULL`, `ASKED` or `PAUSED`.
     """
     c, n = s.counters, s.arrival.size
     while budget > 0:
@@ -335,8 +341,8 @@ def run_rounds(s: Any, budget: int) -> int:
             c[NEXT] += 1
             c[EVENTS] += 1
             c[STALLED] = 0
-        if c[USED] > s.settings[CELLS] and not _make_room(s):
-            return STUCK
+        if c[USED] > s.settings[CELLS]:
+            _make_room(s)
         _admit(s)
         budget -= c[RUNNING] + 1
         _run_round(s)

@@ -41,8 +41,8 @@ def list_ends(requests: Requests, weight: Ints, order: Ints, steps: int = 0) -> 
     least, draw, step = int(_cost(order, given, profile, start, BEYOND)), 1, 0
     while step < steps:
         count = min(slice_of(_search, SLICE) // order.size + 1, steps - step)
-        excess = WORSE * (steps - step) / steps
-        least, draw = _search(order, best, given, profile, start, count, excess, least, draw)
+        left = np.array([steps - step, steps - step - count, steps])
+        least, draw = _search(order, best, given, profile, start, left, least, draw)
         worked(_search, count * order.size)
         step += count
     _cost(best, given, profile, start, BEYOND)
@@ -74,10 +74,10 @@ def _cost(order, given, profile, start, most):  # type: ignore[no-untyped-def]
 
 
 @njit
-def _search(order, best, given, profile, start, steps, excess, least, draw):  # type: ignore[no-untyped-def]
-    """Try orders, put the best one into ``best``, and return (its cost, random number)."""
+def _search(order, best, given, profile, start, left, least, draw):  # type: ignore[no-untyped-def]
+    """Try orders while left[0] to left[1] of left[2] are left; put the best into ``best``, return (its cost, draw)."""
     n = order.size
-    for _ in range(steps):
+    for step in range(left[0], left[1], -1):
         draw = draw * FACTOR % MODULUS
         a = draw % n
         draw = draw * FACTOR % MODULUS
@@ -87,7 +87,7 @@ def _search(order, best, given, profile, start, steps, excess, least, draw):  # 
             order[a], order[b] = order[b], moved
         else:
             _shift(order, a, b)
-        most = least + int(excess * least)
+        most = least + int(WORSE * least * step / left[2])
         cost = _cost(order, given, profile, start, most)
         if cost < least:
             least = cost

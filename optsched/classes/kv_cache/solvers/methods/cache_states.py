@@ -55,9 +55,10 @@ def _weights(state: SolveState, requests: Requests) -> Floats:
 
 
 class RequestSearch:
-    """One search: costs are sums of w C, ``shift`` more than the objective."""
+    """One search: costs are sums of w C, ``shift`` more than the objective. Without ``prove`` it ends with an interval."""
 
-    def __init__(self, state: SolveState) -> None:
+    def __init__(self, state: SolveState, prove: bool = True) -> None:
+        self.prove = prove
         self.state, self.requests = state, requests_of(state.instance)
         self.arrival, self.weight = (
             np.asarray(x, dtype=np.int64) for x in (self.requests.arrival, _weights(state, self.requests))
@@ -129,7 +130,7 @@ class RequestSearch:
         self.raise_bound(ascent.bound, ascent.scale)
         if not state.late:
             self.improve(ascent, self.value - 1, SHALLOW, adapt=True)
-        while not state.closed and not state.late:
+        while self.prove and not state.closed and not state.late:
             limit = min(int(ascent.bound * (1 + near)) // ascent.scale, self.value - 1)
             if not self.improve(ascent, limit, WIDE, adapt=True):
                 break  # no room for a proof
