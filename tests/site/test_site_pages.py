@@ -142,7 +142,7 @@ def test_the_page_of_a_study_says_what_was_measured(site: Path, extension: objec
             assert all(source in html for source in re.findall(r"arXiv \d+\.\d+", claim.source))
         for outcome in done.outcomes:
             assert f'id="{outcome.experiment.name}"' in html
-        assert html.count("<img") >= 3
+        assert html.count("<img") >= min(3, len(done.figures)) > 0
         assert f"{name}-tables.txt" in html
     assert "as published" in shown(text_of(site, "papers.html"))
 
