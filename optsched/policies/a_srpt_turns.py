@@ -12,13 +12,13 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from optsched.compiled import INNER, KERNEL, NESTED, njit, record, types
+from optsched.compiled import INNER, KERNEL, NESTED, njit, record
 from optsched.policies.ties import TIE, leading
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance, Job
 from optsched.simulation.kernel import apply_events, may_go_on, next_time, start
 from optsched.simulation.next_event import ENTRY, end_of_instant, insert, remove
-from optsched.simulation.ordered import CONTEXT_TYPES, PLACE_TYPE, STATE_TYPE, choose_gpus, context_kind
+from optsched.simulation.ordered import ContextLoops, choose_gpus
 from optsched.simulation.policy import Knowledge, KnownJobs
 from optsched.simulation.records import ASKED, COUNT, FINISHED_RUN, FREE, POOL, SIZE, TRIAL
 from optsched.simulation.state import RunContext, State
@@ -537,20 +537,4 @@ def _type() -> Any:
     return numba.typeof(new_turns(jobs, 1.0, 1.0, 1.0, FASTEST))
 
 
-_LOOPS = [
-    njit(signature=types.int64(PLACE_TYPE, STATE_TYPE, context, _type(), types.int64), **KERNEL)(_run_turns)
-    for context in CONTEXT_TYPES
-]
-
-
-def turns_loop(context: RunContext) -> Any:
-    """Return the compiled loop ``run(place, state, context, turns, events)`` for a context.
-
-    It ends as `optsched.simulation.ordered.ordered_loop` does.
-
-    Parameters
-    ----------
-    context
-        Constants of the run.
-    """
-    return _LOOPS[context_kind(context)]
+turns_loop = ContextLoops(_run_turns, _type())

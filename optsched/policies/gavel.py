@@ -27,12 +27,13 @@ from optsched.policies.gavel_rounds import (
     round_books,
     serve,
 )
-from optsched.policies.gavel_turns import ORDERS, SHARES, WAKES, GavelTurns, new_turns, note_work, turns_loop
+from optsched.policies.gavel_turns import ORDERS, SHARES, WAKES, GavelTurns, new_turns, turns_loop
 from optsched.policies.gpu_pools import GpuPools, PoolRates, gpu_pools
 from optsched.policies.round_clock import RoundClock
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Moves, Order, Policy, Start, View, Wake
+from optsched.simulation.policy_loop import weigh
 from optsched.simulation.state import State
 
 ORDERS_AT_ONCE = 1_000  # random orders of types
@@ -167,7 +168,7 @@ class Gavel(Policy):
     def _step(self, state: State, t: GavelTurns) -> GavelTurns:
         # What the compiled form leaves to Python.
         w, now = t.facts[0], float(state.engine[0].now)
-        note_work(t)
+        weigh(turns_loop, w)
         if w.asks == SHARES:
             usable, waited = t.usable[: w.usable].copy(), now - float(w.found)
             clairvoyant = self.knowledge is Knowledge.CLAIRVOYANT

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numba
 import numpy as np
 
-from optsched.compiled import INNER, KERNEL, NESTED, njit, record, types
+from optsched.compiled import INNER, NESTED, njit, record
 from optsched.compiled.heap import pop, push
 from optsched.policies.gavel_rounds import (
     ENTRIES,
@@ -28,8 +28,8 @@ from optsched.policies.round_clock import next_round
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.simulation.kernel import apply_events, may_go_on, next_time, stop, work_left
 from optsched.simulation.next_event import end_of_instant
-from optsched.simulation.ordered import CONTEXT_TYPES, PLACE_TYPE, STATE_TYPE, context_kind
-from optsched.simulation.policy_loop import UNITS, move_all, weigh
+from optsched.simulation.ordered import ContextLoops
+from optsched.simulation.policy_loop import UNITS, move_all
 from optsched.simulation.records import ASKED, DONE, FINISHED_RUN, RUNNING
 from optsched.simulation.state import RunContext, State
 
@@ -307,31 +307,4 @@ def _type() -> Any:
     return numba.typeof(new_turns(books, one > 0, one.reshape(1, 1), random=False))
 
 
-_LOOPS = [
-    njit(signature=types.int64(PLACE_TYPE, STATE_TYPE, context, _type(), types.int64), **KERNEL)(_run_turns)
-    for context in CONTEXT_TYPES
-]
-
-
-def note_work(t: GavelTurns) -> None:
-    """Count the work that was done since the last call towards the compilation of the loop.
-
-    Parameters
-    ----------
-    t
-        State of the policy.
-    """
-    weigh(_LOOPS, t.facts[0])
-
-
-def turns_loop(context: RunContext) -> Any:
-    """Return the compiled loop ``run(place, state, context, turns, events)`` for a context.
-
-    It ends as `optsched.simulation.ordered.ordered_loop` does, or with `ASKED` if Python is to do a step.
-
-    Parameters
-    ----------
-    context
-        Constants of the run.
-    """
-    return _LOOPS[context_kind(context)]
+turns_loop = ContextLoops(_run_turns, _type())

@@ -43,11 +43,12 @@ from optsched.policies.hadar_purchases import (
     with_sold,
 )
 from optsched.policies.hadar_reservations import Plan, Request, Reservations
-from optsched.policies.hadar_turns import note_work, turns_loop
+from optsched.policies.hadar_turns import turns_loop
 from optsched.policies.round_clock import SHORTEST, RoundClock
 from optsched.problem.arrays import Floats, Ints
 from optsched.registry import Seconds
 from optsched.simulation.policy import Decision, Knowledge, KnownJobs, Moves, Order, Policy, View, Wake
+from optsched.simulation.policy_loop import weigh
 from optsched.simulation.state import State
 
 
@@ -168,7 +169,7 @@ class Hadar(Policy):
         w.fill, w.counting = self.fill, self._arrived.counts_active
 
         def step(state: State, turns: HadarTurns) -> HadarTurns:
-            note_work(turns)
+            weigh(turns_loop, turns.facts[0])
             self._turns = self._step(jobs, int(state.engine[0].next - state.engine[0].finished), turns)
             return self._turns
 

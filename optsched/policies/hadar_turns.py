@@ -11,7 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from optsched.compiled import INNER, KERNEL, NESTED, njit, types
+from optsched.compiled import INNER, NESTED, njit
 from optsched.policies.arrived_jobs import MOMENT, ULPS, ArrivedJobs
 from optsched.policies.gpu_pools import GpuPools
 from optsched.policies.hadar_deal import AHEAD, BEST, ENDING, ENTRIES, MOVES, OPEN, SAME, STOPS, deal, survey
@@ -20,8 +20,8 @@ from optsched.policies.hadar_reservations import ROUNDS as ROUNDS_A_UNIT, Reserv
 from optsched.policies.round_clock import next_round
 from optsched.simulation.kernel import apply_events, may_go_on, next_time, work_left
 from optsched.simulation.next_event import end_of_instant
-from optsched.simulation.ordered import CONTEXT_TYPES, PLACE_TYPE, STATE_TYPE, context_kind
-from optsched.simulation.policy_loop import move_all, weigh
+from optsched.simulation.ordered import ContextLoops
+from optsched.simulation.policy_loop import move_all
 from optsched.simulation.records import ASKED, DONE, FINISHED_RUN
 from optsched.simulation.state import RunContext, State
 
@@ -143,31 +143,4 @@ def _type() -> Any:
     return numba.typeof(new_turns(pools, arrived, Reservations(np.ones(1, dtype=np.int64), 1.0), **notes))
 
 
-_LOOPS = [
-    njit(signature=types.int64(PLACE_TYPE, STATE_TYPE, context, _type(), types.int64), **KERNEL)(_run_turns)
-    for context in CONTEXT_TYPES
-]
-
-
-def note_work(t: HadarTurns) -> None:
-    """Count the work that was done since the last call towards the compilation of the loop.
-
-    Parameters
-    ----------
-    t
-        State of the policy.
-    """
-    weigh(_LOOPS, t.facts[0])
-
-
-def turns_loop(context: RunContext) -> Any:
-    """Return the compiled loop ``run(place, state, context, turns, events)`` for a context.
-
-    It ends as `optsched.simulation.ordered.ordered_loop` does, or with `ASKED` if Python is to do a step.
-
-    Parameters
-    ----------
-    context
-        Constants of the run.
-    """
-    return _LOOPS[context_kind(context)]
+turns_loop = ContextLoops(_run_turns, _type())

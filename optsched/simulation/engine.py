@@ -6,6 +6,7 @@ import math
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from numbers import Real
 from typing import Any, cast
@@ -14,7 +15,7 @@ import numba
 import numpy as np
 
 from optsched.classes import CLASSES, PREEMPTIVE, class_of_means
-from optsched.compiled import Function, Stopwatch, entry, foresee, quick_call, slice_of, worked
+from optsched.compiled import Function, Stopwatch, foresee, quick_call, slice_of, worked
 from optsched.errors import InputError, KnowledgeError, OptschedError, SimulationError
 from optsched.problem.arrays import Floats
 from optsched.problem.instance import Instance
@@ -330,11 +331,11 @@ def _run_order(
     else:
         loop = planned_loop(context) if planned else ordered_loop(context) if order.rule is None else run_rule
     foresee(loop, int(2 * np.isfinite(state.jobs["arrival"]).sum()))  # an arrival and a completion
-    function, place = loop, placement.place
+    call: Callable[..., int] = loop
     while True:
         before = int(state.engine[0].events)
         if planned:
-            status = function(place, state, context, order.plan, slice_of(loop, SLICE))
+            status = call(placement.place, state, context, order.plan, slice_of(loop, SLICE))
         elif order.rule is None:
             status = quick_call(loop, placement.place, state, context, slice_of(loop, SLICE))
         else:
@@ -348,9 +349,7 @@ def _run_order(
             raise _thrashes(state, name)
         elif status == ASKED and order.step is not None:
             order = replace(order, plan=order.step(state, order.plan))
-            function = entry(loop)  # to work out the types of all arguments takes longer than many events
-            if function is not loop and isinstance(place, Function):
-                place = place.dispatcher()
+            call = partial(quick_call, loop)  # the first call has checked the types, which takes as long as many events
         elif status != PAUSED:
             return state
 

@@ -343,21 +343,36 @@ def run_rule(rule: Any, s: State, context: RunContext, events: int, strict: bool
         forget_started(s)
 
 
-_ORDERED = [
-    njit(signature=types.int64(PLACE_TYPE, STATE_TYPE, context, types.int64), **KERNEL)(_run_ordered)
-    for context in CONTEXT_TYPES
-]
+class ContextLoops:
+    """A loop of the engine, compiled for every type of context.
 
-
-def ordered_loop(context: RunContext) -> Any:
-    """Return the compiled loop ``run(place, state, context, events)`` for a context.
-
-    The loop runs for about ``events`` events and returns the reason why it ended: `FINISHED_RUN`, `LOG_FULL` (the log
-    is nearly full), `PAUSED`, or `THRASHES` (jobs only stop each other).
+    The call ``loops(context)`` returns the loop for a context. A loop runs for about ``events`` events and returns the
+    reason why it ended: `FINISHED_RUN`, `LOG_FULL` (the log is nearly full), `PAUSED`, `THRASHES` (jobs only stop each
+    other), or `ASKED` (Python is to do a step of the policy).
 
     Parameters
     ----------
-    context
-        Constants of the run.
+    run
+        Python of the loop: ``run(place, state, context, events)``, or ``run(place, state, context, plan, events)``.
+    *plan
+        numba type of the plan, if the loop has one.
     """
-    return _ORDERED[context_kind(context)]
+
+    def __init__(self, run: Callable[..., int], *plan: Any) -> None:
+        self.forms = tuple(
+            njit(signature=types.int64(PLACE_TYPE, STATE_TYPE, context, *plan, types.int64), **KERNEL)(run)
+            for context in CONTEXT_TYPES
+        )
+
+    def __call__(self, context: RunContext) -> Any:
+        """Return the compiled loop for a context.
+
+        Parameters
+        ----------
+        context
+            Constants of the run.
+        """
+        return self.forms[context_kind(context)]
+
+
+ordered_loop = ContextLoops(_run_ordered)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -10,13 +9,14 @@ import numpy as np
 from optsched.compiled import NESTED, njit, runs_compiled, worked
 from optsched.problem.arrays import Ints
 from optsched.simulation.kernel import start, stop
+from optsched.simulation.ordered import ContextLoops
 from optsched.simulation.records import COUNT, POOL
 from optsched.simulation.state import RunContext, State
 
 UNITS = 300  # of work in an interpreted loop, after which it is weighed against compiling
 
 
-def weigh(loops: Sequence[Any], facts: Any) -> None:
+def weigh(loops: ContextLoops, facts: Any) -> None:
     """Count the work that a loop has done since the last call towards its compilation, and set the next limit.
 
     Parameters
@@ -26,10 +26,10 @@ def weigh(loops: Sequence[Any], facts: Any) -> None:
     facts
         Record of the policy; ``work`` has the units of work, and at ``limit`` the loop returns `ASKED`.
     """
-    for loop in loops:
+    for loop in loops.forms:
         worked(loop, int(facts.work))
     # A call of machine code with all the arrays of a run takes as long as some events.
-    facts.work, facts.limit = 0, np.iinfo(np.int64).max if any(map(runs_compiled, loops)) else UNITS
+    facts.work, facts.limit = 0, np.iinfo(np.int64).max if any(map(runs_compiled, loops.forms)) else UNITS
 
 
 @njit(**NESTED)

@@ -10,15 +10,12 @@ from typing import Any
 import numba
 import numpy as np
 
-from optsched.compiled import INNER, KERNEL, NESTED, njit, types
+from optsched.compiled import INNER, KERNEL, NESTED, njit
 from optsched.simulation.kernel import start
 from optsched.simulation.next_event import end_of_instant
 from optsched.simulation.ordered import (
-    CONTEXT_TYPES,
-    PLACE_TYPE,
-    STATE_TYPE,
+    ContextLoops,
     choose_gpus,
-    context_kind,
     forget_started,
     next_decision,
 )
@@ -272,20 +269,4 @@ def _run_planned(place: Any, s: State, context: RunContext, plan: ReservationPla
 
 
 PLAN_TYPE = numba.typeof(new_plan(np.ones(1), np.ones(1), 1, 1))
-_PLANNED = [
-    njit(signature=types.int64(PLACE_TYPE, STATE_TYPE, context, PLAN_TYPE, types.int64), **KERNEL)(_run_planned)
-    for context in CONTEXT_TYPES
-]
-
-
-def planned_loop(context: RunContext) -> Any:
-    """Return the compiled loop ``run(place, state, context, plan, events)`` for a context.
-
-    It ends as `optsched.simulation.ordered.ordered_loop` does.
-
-    Parameters
-    ----------
-    context
-        Constants of the run.
-    """
-    return _PLANNED[context_kind(context)]
+planned_loop = ContextLoops(_run_planned, PLAN_TYPE)

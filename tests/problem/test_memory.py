@@ -1,4 +1,4 @@
-"""What does not fit into memory is refused before it starts."""
+"""Runs that do not fit into memory are refused before they start."""
 
 from __future__ import annotations
 

@@ -224,7 +224,7 @@ def near_prices(jobs: ParallelJobs) -> Floats:
 
 
 def feasible(jobs: ParallelJobs, start: Ints) -> bool:
-    """Whether no more jobs run at a time than there are machines."""
+    """Return whether at most as many jobs run at a time as there are machines."""
     end = start + jobs.length
     return all(int(np.sum((start <= t) & (t < end))) <= jobs.machines for t in start.tolist())
 
