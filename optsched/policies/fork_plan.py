@@ -18,7 +18,6 @@ from scipy.sparse import csc_array
 from optsched.errors import OptschedError
 from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.linear_program import LinearProgram
-from optsched.solvers.outcome import Outcome
 from optsched.solvers.session import DUAL, Session
 
 WORTH = 2.0  # overheads that a block must last, where the job has another one to go into
@@ -118,7 +117,7 @@ class ForkPlan:
         work = left.copy()
         np.subtract.at(work, np.array([self._row[j] for j in self._job[busy].tolist()], dtype=np.int64), rest)
         work[work < (1 - ALL) * left] = 0.0
-        seconds, self._horizon = self._program.least(work, rates, begun)
+        seconds, self._horizon = self._program.least(self._jobs.tolist(), work, rates, begun)
         small = seconds < WORTH * self._overhead
         small &= seconds < seconds.max(axis=1, keepdims=True)
         kept = np.where(small, 0.0, seconds)
@@ -138,23 +137,21 @@ class ForkPlan:
         free
             Free nodes, ascending.
         """
-        if not len(free):
-            return [], {}
-        choices = {m: self._choices(m) for m in dict.fromkeys(self._group_of[h] for h in free)}
+        group = self._group_of
+        choices = {m: self._choices(m) for m in dict.fromkeys(group[h] for h in free)}
+        idle = {m: (j for j in jobs if j not in self._on) for m, jobs in choices.items()}  # each is passed once
         joined: dict[int, int | None] = {}  # by group, the job whose running copies a node joins
         started: dict[int, list[int]] = {}
-        for h in sorted(free, key=lambda h: len(choices[self._group_of[h]][0])):
-            jobs, at = choices[self._group_of[h]]
-            while at < len(jobs) and (jobs[at] in self._on or jobs[at] in started):
-                at += 1
-            choices[self._group_of[h]] = jobs, at
-            if at < len(jobs):
-                started[jobs[at]] = [h]
+        for h in sorted(free, key=lambda h: len(choices[group[h]])):
+            m = group[h]
+            alone = next((j for j in idle[m] if j not in started), None)
+            if alone is not None:
+                started[alone] = [h]
                 continue
-            # To join copies that run costs each of them a start.
-            m, gain = self._group_of[h], until - now - self._overhead
-            if m not in joined:
-                joined[m] = next((j for j in jobs if gain > self._overhead * (1 + len(self._on.get(j, ())))), None)
+            if m not in joined:  # to join copies that run costs each of them a start
+                gain = until - now - self._overhead
+                may = (j for j in choices[m] if gain > self._overhead * (1 + len(self._on.get(j, ()))))
+                joined[m] = next(may, None)
             j = joined[m]
             if j is not None:
                 started.setdefault(j, []).append(h)
@@ -163,11 +160,12 @@ class ForkPlan:
             started[j] = self._on[j] + started[j]
         return stops, started
 
-    def _choices(self, m: int) -> tuple[list[int], int]:
-        # The jobs with a block on a group, the longest block first, and how many of them are known to run.
+    def _choices(self, m: int) -> list[int]:
+        # The jobs with a block on a group, the longest block first.
         block = self._blocks[:, m]
         rows = np.flatnonzero(block > 0)
-        return self._jobs[rows[np.lexsort((self._jobs[rows], -block[rows]))]].tolist(), 0
+        jobs: list[int] = self._jobs[rows[np.lexsort((self._jobs[rows], -block[rows]))]].tolist()
+        return jobs
 
     def begin(
         self, job: int, nodes: Sequence[int], now: float, until: float, left: float, rates: Floats
@@ -213,7 +211,10 @@ class ForkPlan:
 
 
 class MakespanProgram:
-    """The program in one HiGHS for a whole run: every solve begins without a basis.
+    """The program in one HiGHS for a whole run: a solve begins with the basis of the last one.
+
+    The matrix stays until a job comes or a rate changes, which begins without a basis. A job that has no work left keeps its
+    row, and its columns are fixed at 0.
 
     Parameters
     ----------
@@ -224,13 +225,18 @@ class MakespanProgram:
     def __init__(self, nodes: Floats) -> None:
         self._nodes = nodes
         self._session: Session | None = None
-        self._matrix = (np.zeros(0, dtype=np.int64), np.zeros(0))  # pairs of job and group, and rates, of the last one
+        self._row: dict[int, int] = {}  # of every job in the matrix
+        self._speeds = np.zeros((0, nodes.size))  # of these jobs, relative to the best group
+        self._columns: tuple[Ints, Ints] = np.nonzero(self._speeds)  # row of the job, and group
+        self._upper = np.zeros(0)  # bounds of the columns
 
-    def least(self, work: Floats, rates: Floats, begun: Floats) -> tuple[Floats, float]:
+    def least(self, jobs: Sequence[int], work: Floats, rates: Floats, begun: Floats) -> tuple[Floats, float]:
         """Return y f64[J, M] and T; a job whose work has all begun has no blocks.
 
         Parameters
         ----------
+        jobs
+            Numbers of the J jobs.
         work
             Units of work that are left to plan, f64[J].
         rates
@@ -243,40 +249,49 @@ class MakespanProgram:
         OptschedError
             The solver fails.
         """
-        best, seconds = rates.max(axis=1), np.zeros_like(rates)
-        pairs = np.flatnonzero((rates > 0) & (work > 0)[:, None])
-        if not pairs.size:
-            return seconds, 0.0
-        need = work / best  # seconds on the best group
-        scale, upper = float(need.max()), np.append(-need, -begun)
-        x = self._solve(pairs, rates / best[:, None], upper / scale).x
+        if not (work > 0).any():
+            return np.zeros_like(rates), 0.0
+        best = rates.max(axis=1)
+        session, rows = self._loaded(jobs, rates / best[:, None])
+        need = np.zeros(len(self._row))
+        need[rows] = work / best  # seconds on the best group
+        scale = float(need.max())
+        j, m = self._columns
+        upper = np.where(need[j] > 0, np.inf, 0.0)
+        changed = np.flatnonzero(upper != self._upper)
+        if changed.size:
+            session.set_bounds(np.zeros(changed.size), upper[changed], changed)
+            self._upper = upper
+        session.set_rows(np.full(need.size + begun.size, -np.inf), np.append(-need, -begun) / scale)
+        x = session.solve().x
         if x is None:
             raise OptschedError("HiGHS: blocks of work: there is no optimum")
-        seconds.flat[pairs] = np.maximum(x[:-1], 0.0) * scale
+        seconds = np.zeros_like(self._speeds)
+        seconds[j, m] = np.maximum(x[:-1], 0.0) * scale
+        seconds = seconds[rows]
         return np.where(seconds * rates > 1e-9 * work[:, None], seconds, 0.0), float(x[-1]) * scale
 
-    def _solve(self, pairs: Ints, speeds: Floats, upper: Floats) -> Outcome:
-        # The same matrix as the last one stays in HiGHS, with other bounds of its rows.
-        relative = speeds.flat[pairs]
-        if (
-            self._session is not None
-            and all(map(np.array_equal, self._matrix, (pairs, relative)))
-            and (upper.size == self._session.program.row_upper.size)
-        ):
-            self._session.set_rows(np.full(upper.size, -np.inf), upper)
-            self._session.forget()
-            return self._session.solve()
-        self._matrix = pairs, relative
-        (jobs, groups), (j, m) = speeds.shape, np.divmod(pairs, speeds.shape[1])
+    def _loaded(self, jobs: Sequence[int], speeds: Floats) -> tuple[Session, list[int]]:
+        # A HiGHS whose matrix has these jobs, and their rows.
+        rows = [self._row.get(job, -1) for job in jobs]
+        if self._session is not None and min(rows) >= 0 and np.array_equal(self._speeds[rows], speeds):
+            return self._session, rows
+        self._row, self._speeds = {job: k for k, job in enumerate(jobs)}, speeds
+        j, m = self._columns = np.nonzero(speeds > 0)
+        self._upper = np.full(j.size, np.inf)
+        count, groups = speeds.shape
         # Column by column: the work of the job and the time of the group; at last T.
-        values = np.append(np.column_stack([-relative, np.ones(j.size)]), -self._nodes)
-        rows = np.append(np.column_stack([j, jobs + m]), jobs + np.arange(groups))
+        values = np.append(np.column_stack([-speeds[j, m], np.ones(j.size)]), -self._nodes)
+        places = np.append(np.column_stack([j, count + m]), count + np.arange(groups))
         begins = np.append(2 * np.arange(j.size + 1), values.size)
-        matrix = csc_array((values, rows, begins), shape=(jobs + groups, j.size + 1))
-        cost = np.append(np.zeros(j.size), 1.0)
-        program = LinearProgram.from_arrays(cost, matrix, np.full(upper.size, -np.inf), upper)
+        matrix = csc_array((values, places, begins), shape=(count + groups, j.size + 1))
+        cost, bounds = np.append(np.zeros(j.size), 1.0), np.full((2, count + groups), -np.inf)
+        bounds[1] = 0.0
+        program = LinearProgram.from_arrays(cost, matrix, *bounds)
         if self._session is None:
-            self._session = Session(program, options={"solver": "simplex", "simplex_strategy": DUAL})
+            # A basis leaves nothing to presolve, which takes longer than these programs.
+            options = {"solver": "simplex", "simplex_strategy": DUAL, "presolve": "off"}
+            self._session = Session(program, options=options)
         else:
             self._session.replace(program)
-        return self._session.solve()
+        return self._session, list(self._row.values())

@@ -172,6 +172,8 @@ class HadarE(Policy):
         free = np.flatnonzero(view.free)
         if begins or plan.lacks(free):
             plan.solve(now, active, view.left_of(active), self._estimates.rates[active])
+        if not free.size:
+            return
         stops, nodes = plan.next(now, self._until, free.tolist())
         if stops:
             yield Moves(stop=np.array(stops, dtype=np.int64))
@@ -180,12 +182,14 @@ class HadarE(Policy):
 
     def _begin(self, plan: ForkPlan, view: View, nodes: dict[int, list[int]]) -> Iterator[Moves]:
         # Start copies of jobs on nodes; a job may have ended with the copies that were stopped.
-        jobs = np.array(list(nodes), dtype=np.int64)
-        jobs = jobs[np.isin(jobs, view.active)]
-        left, rates = view.left_of(jobs).tolist(), self._estimates.rates
+        active = set(view.active.tolist())
+        jobs = [j for j in nodes if j in active]
+        if not jobs:
+            return
+        left, rates = view.left_of(np.array(jobs, dtype=np.int64)).tolist(), self._estimates.rates
         copies = [
             (j, node, work)
-            for j, rest in zip(jobs.tolist(), left, strict=True)
+            for j, rest in zip(jobs, left, strict=True)
             for node, work in plan.begin(j, nodes[j], view.now, self._until, rest, rates[j])
         ]
         if copies:
@@ -208,10 +212,15 @@ class HadarE(Policy):
         if self._apart is not None:
             ended = self._apart.followed_by(ended)
             jobs = ended.job.tolist()
-        apart = np.array([plan.runs(j) for j in jobs])
-        self._apart = ended.chosen(apart) if apart.any() else None
-        if not apart.all():
-            self._collect(ended.chosen(~apart))
+        apart = [plan.runs(j) for j in jobs]
+        if not any(apart):
+            self._apart = None
+            self._collect(ended)
+            return
+        rows = np.array(apart)
+        self._apart = ended.chosen(rows)
+        if not all(apart):
+            self._collect(ended.chosen(~rows))
 
     def _copies(self, view: View, active: Ints) -> Moves:
         # The copies of the round that begins.

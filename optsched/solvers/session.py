@@ -225,10 +225,6 @@ class Session:
             lower, upper = whole_bounds(lower, upper, integer if columns is None else integer[columns])
         self._change("changeColsBounds", self.highs.getNumCol(), columns, lower, upper)
 
-    def forget(self) -> None:
-        """Forget the basis and the solution: the next solve starts as that of a new program."""
-        self._call("clearSolver")
-
     def add_columns(self, cost: Floats, A: sp.csc_array, *, upper: Floats | None = None) -> Ints:
         """Append continuous columns >= 0, and return their numbers.
 

@@ -1,4 +1,4 @@
-"""The plan of HadarE's rule lp written plainly: copies and blocks by name, a new program for every solution."""
+"""The plan of HadarE's rule lp written plainly: copies and blocks by name, every decision by itself."""
 
 from __future__ import annotations
 
@@ -7,15 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.sparse import csc_array
 
-from optsched.errors import OptschedError
-from optsched.policies.fork_plan import ALL, WORTH
+from optsched.policies.fork_plan import ALL, WORTH, MakespanProgram
 from optsched.policies.hadar_e import HadarE
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.simulation.policy import Decision, Ended, EndedCopies, Start, Stop, View, Wake
-from optsched.solvers.linear_program import LinearProgram
-from optsched.solvers.session import DUAL, Session
 
 
 @dataclass(frozen=True)
@@ -40,7 +36,7 @@ class PlainForkPlan:
     def __init__(self, node_group: Ints, overhead: float) -> None:
         self._group, self._overhead = node_group, overhead
         self._nodes = np.bincount(node_group).astype(np.float64)
-        self._program = PlainProgram(self._nodes)
+        self._program = MakespanProgram(self._nodes)
         self._copies: dict[tuple[int, int], Copy] = {}  # by job and node
         self._blocks: dict[int, Floats] = {}  # y of every active job, seconds by group
         self._horizon = 0.0  # T
@@ -75,7 +71,7 @@ class PlainForkPlan:
             if j in row:
                 work[row[j]] -= rest
         work[work < (1 - ALL) * left] = 0.0
-        seconds, self._horizon = self._program.least(work, rates, begun)
+        seconds, self._horizon = self._program.least(jobs, work, rates, begun)
         small = seconds < WORTH * self._overhead
         small &= seconds < seconds.max(axis=1, keepdims=True)
         kept = np.where(small, 0.0, seconds)
@@ -122,35 +118,6 @@ class PlainForkPlan:
             y[m] = max(0.0, y[m] - part / rates[m])
             self._copies[job, node] = Copy(now + self._overhead, part, float(rates[m]))
         return starts
-
-
-class PlainProgram:
-    """The program in a HiGHS of its own."""
-
-    def __init__(self, nodes: Floats) -> None:
-        self._nodes = nodes
-
-    def least(self, work: Floats, rates: Floats, begun: Floats) -> tuple[Floats, float]:
-        """Return y f64[J, M] and T; a job whose work has all begun has no blocks."""
-        (jobs, groups), best = rates.shape, rates.max(axis=1)
-        j, m = np.nonzero((rates > 0) & (work > 0)[:, None])
-        if not j.size:
-            return np.zeros_like(rates), 0.0
-        need = work / best  # seconds on the best group
-        scale, upper = float(need.max()), np.append(-need, -begun)
-        # Column by column: the work of the job and the time of the group; at last T.
-        values = np.append(np.column_stack([-rates[j, m] / best[j], np.ones(j.size)]), -self._nodes)
-        rows = np.append(np.column_stack([j, jobs + m]), jobs + np.arange(groups))
-        begins = np.append(2 * np.arange(j.size + 1), values.size)
-        matrix = csc_array((values, rows, begins), shape=(jobs + groups, j.size + 1))
-        cost = np.append(np.zeros(j.size), 1.0)
-        program = LinearProgram.from_arrays(cost, matrix, np.full(upper.size, -np.inf), upper / scale)
-        x = Session(program, options={"solver": "simplex", "simplex_strategy": DUAL}).solve().x
-        if x is None:
-            raise OptschedError("HiGHS: blocks of work: there is no optimum")
-        seconds = np.zeros_like(rates)
-        seconds[j, m] = np.maximum(x[:-1], 0.0) * scale
-        return np.where(seconds * rates > 1e-9 * work[:, None], seconds, 0.0), float(x[-1]) * scale
 
 
 class PlainPlanHadarE(HadarE):
