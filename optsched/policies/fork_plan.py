@@ -11,12 +11,13 @@ Copies and blocks are arrays, so that an event costs as much as the nodes that a
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from scipy.sparse import csc_array
 
 from optsched.errors import OptschedError
-from optsched.problem.arrays import Floats, Ints
+from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.linear_program import LinearProgram
 from optsched.solvers.session import DUAL, Session
 
@@ -89,7 +90,7 @@ class ForkPlan:
         free
             Free nodes, i64[].
         """
-        planned = (self._blocks > 0).any(axis=0)
+        planned: Bools = np.asarray((self._blocks > 0).any(axis=0))
         return not planned.all() and not bool(planned[self._group[free]].all())
 
     def solve(self, now: float, jobs: Sequence[int] | Ints, left: Floats, rates: Floats) -> None:
@@ -113,7 +114,8 @@ class ForkPlan:
         rest = np.minimum(begun_work, np.maximum(0.0, begun_work - (now - start) * rate))
         # Both sums add up in the order of the starts, on which their rounding depends.
         seconds = np.maximum(start - now, 0.0) + rest / rate
-        begun = np.bincount(self._group[busy], weights=seconds, minlength=self._nodes.size)
+        begun = np.zeros(self._nodes.size)
+        np.add.at(begun, self._group[busy], seconds)
         work = left.copy()
         np.subtract.at(work, np.array([self._row[j] for j in self._job[busy].tolist()], dtype=np.int64), rest)
         work[work < (1 - ALL) * left] = 0.0
@@ -227,7 +229,7 @@ class MakespanProgram:
         self._session: Session | None = None
         self._row: dict[int, int] = {}  # of every job in the matrix
         self._speeds = np.zeros((0, nodes.size))  # of these jobs, relative to the best group
-        self._columns: tuple[Ints, Ints] = np.nonzero(self._speeds)  # row of the job, and group
+        self._columns: Any = np.nonzero(self._speeds)  # row of the job i64[k], and group i64[k]
         self._upper = np.zeros(0)  # bounds of the columns
 
     def least(self, jobs: Sequence[int], work: Floats, rates: Floats, begun: Floats) -> tuple[Floats, float]:
