@@ -27,7 +27,7 @@ from optsched.simulation.decisions import Decisions
 from optsched.simulation.entry_points import EntryPoints
 from optsched.simulation.neighbourhood import Neighbourhood
 from optsched.simulation.next_event import last_of_instant
-from optsched.simulation.ordered import RULE_SIGNATURE, RULED, ordered_loop, run_rule
+from optsched.simulation.ordered import RULE_SIGNATURE, ordered_loop, run_rule
 from optsched.simulation.placement import Placement
 from optsched.simulation.policy import (
     PLACES,
@@ -330,8 +330,7 @@ def _run_order(
         loop = order.loop(context)
     else:
         loop = planned_loop(context) if planned else ordered_loop(context) if order.rule is None else run_rule
-    effort = 1 if order.rule is None else RULED
-    foresee(loop, effort * int(2 * np.isfinite(state.jobs["arrival"]).sum()))  # an arrival and a completion
+    foresee(loop, int(2 * np.isfinite(state.jobs["arrival"]).sum()))  # an arrival and a completion
     call: Callable[..., int] = loop
     while True:
         before = int(state.engine[0].events)
@@ -341,7 +340,7 @@ def _run_order(
             status = quick_call(loop, placement.place, state, context, slice_of(loop, SLICE))
         else:
             status = quick_call(loop, order.rule, state, context, slice_of(loop, SLICE), not order.skip)
-        worked(loop, effort * (int(state.engine[0].events) - before))
+        worked(loop, int(state.engine[0].events) - before)
         if progress is not None:
             progress(int(state.engine[0].finished), state.jobs.size)
         if status == LOG_FULL:

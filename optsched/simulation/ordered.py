@@ -306,12 +306,7 @@ def forget_started(s: State) -> None:
     w.queued = waiting
 
 
-RULED = 5  # units of work of an event at which a rule is asked about all waiting jobs, interpreted
-
-
-@njit(
-    signature=types.int64(RULE_TYPE, STATE_TYPE, CONTEXT_TYPES[1], types.int64, types.boolean), patience=RULED, **KERNEL
-)
+@njit(signature=types.int64(RULE_TYPE, STATE_TYPE, CONTEXT_TYPES[1], types.int64, types.boolean), **KERNEL)
 def run_rule(rule: Any, s: State, context: RunContext, events: int, strict: bool) -> int:
     """Run the loop of `ordered_loop` with a rule that chooses GPUs.
 
