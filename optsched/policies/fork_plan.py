@@ -189,18 +189,21 @@ class ForkPlan:
         rates
             Units of work a second on a node of each group, f64[M].
         """
-        y = self._blocks[self._row[job]]
-        group = self._group[nodes]
-        sharing = np.bincount(group, minlength=y.size)
-        seconds = np.minimum(y[group] / sharing[group], max(self._horizon, WORTH * self._overhead))
-        if len(nodes) > 1:
-            seconds = np.minimum(seconds, until - now - self._overhead)
-        work = seconds * rates[group]
-        total = float(work.sum())
+        y, most = self._blocks[self._row[job]], max(self._horizon, WORTH * self._overhead)
+        if len(nodes) == 1:
+            m = self._group_of[nodes[0]]
+            parts = [min(float(y[m]), most) * float(rates[m])]
+            total = parts[0]
+        else:
+            group = self._group[nodes]
+            sharing = np.bincount(group, minlength=y.size)
+            seconds = np.minimum(y[group] / sharing[group], most)
+            work = np.minimum(seconds, until - now - self._overhead) * rates[group]
+            parts, total = work.tolist(), float(work.sum())
         rest = float((y * rates).sum()) - total
-        if total >= ALL * left or rest <= (1 - ALL) * left:
-            work *= left / total
-        starts = [(node, part) for node, part in zip(nodes, work.tolist(), strict=True) if part > 0]
+        if total > 0 and (total >= ALL * left or rest <= (1 - ALL) * left):
+            parts = [part * (left / total) for part in parts]
+        starts = [(node, part) for node, part in zip(nodes, parts, strict=True) if part > 0]
         for node, part in starts:
             m = self._group_of[node]
             rate = float(rates[m])
