@@ -23,6 +23,7 @@ from optsched.solvers.session import DUAL, Session
 
 WORTH = 2.0  # overheads that a block must last, where the job has another one to go into
 ALL = 1 - 1e-9  # of a job's work: the rest is rounding
+NOISE = 1e-7  # of T: shorter blocks are rounding, or within the tolerance of the solver
 
 
 class ForkPlan:
@@ -79,8 +80,9 @@ class ForkPlan:
         nodes.remove(node)
         if not nodes:
             del self._on[job]
-        undone = max(0.0, float(self._work[node]) - work)
-        self._blocks[self._row[job], self._group_of[node]] += undone / float(self._rate[node])
+        undone = (float(self._work[node]) - work) / float(self._rate[node])
+        if undone > NOISE * self._horizon:
+            self._blocks[self._row[job], self._group_of[node]] += undone
 
     def lacks(self, free: Ints) -> bool:
         """Return true if there is a free node without a block.
@@ -120,7 +122,7 @@ class ForkPlan:
         np.subtract.at(work, np.array([self._row[j] for j in self._job[busy].tolist()], dtype=np.int64), rest)
         work[work < (1 - ALL) * left] = 0.0
         seconds, self._horizon = self._program.least(self._jobs.tolist(), work, rates, begun)
-        small = seconds < WORTH * self._overhead
+        small = seconds < max(WORTH * self._overhead, NOISE * self._horizon)
         small &= seconds < seconds.max(axis=1, keepdims=True)
         kept = np.where(small, 0.0, seconds)
         done = (rates * kept).sum(axis=1)
@@ -207,7 +209,8 @@ class ForkPlan:
         for node, part in starts:
             m = self._group_of[node]
             rate = float(rates[m])
-            y[m] = max(0.0, float(y[m]) - part / rate)
+            block = float(y[m]) - part / rate
+            y[m] = block if block > NOISE * self._horizon else 0.0
             self._job[node], self._start[node] = job, now + self._overhead
             self._work[node], self._rate[node] = part, rate
             self._busy[node] = None

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from optsched.policies.fork_plan import ALL, WORTH, MakespanProgram
+from optsched.policies.fork_plan import ALL, NOISE, WORTH, MakespanProgram
 from optsched.policies.hadar_e import HadarE
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.simulation.policy import Decision, Ended, EndedCopies, Start, Stop, View, Wake
@@ -54,7 +54,9 @@ class PlainForkPlan:
     def ended(self, job: int, node: int, work: float) -> None:
         """Remove a copy that has ended; what it did not do is a block again."""
         copy = self._copies.pop((job, node))
-        self._blocks[job][self._group[node]] += max(0.0, copy.work - work) / copy.rate
+        undone = (copy.work - work) / copy.rate
+        if undone > NOISE * self._horizon:
+            self._blocks[job][self._group[node]] += undone
 
     def lacks(self, free: Bools) -> bool:
         """Return true if there is a free node without a block."""
@@ -72,7 +74,7 @@ class PlainForkPlan:
                 work[row[j]] -= rest
         work[work < (1 - ALL) * left] = 0.0
         seconds, self._horizon = self._program.least(jobs, work, rates, begun)
-        small = seconds < WORTH * self._overhead
+        small = seconds < max(WORTH * self._overhead, NOISE * self._horizon)
         small &= seconds < seconds.max(axis=1, keepdims=True)
         kept = np.where(small, 0.0, seconds)
         done = (rates * kept).sum(axis=1)
@@ -115,7 +117,8 @@ class PlainForkPlan:
         starts = [(node, part) for node, part in zip(nodes, work.tolist(), strict=True) if part > 0]
         for node, part in starts:
             m = self._group[node]
-            y[m] = max(0.0, y[m] - part / rates[m])
+            block = y[m] - part / rates[m]
+            y[m] = block if block > NOISE * self._horizon else 0.0
             self._copies[job, node] = Copy(now + self._overhead, part, float(rates[m]))
         return starts
 
