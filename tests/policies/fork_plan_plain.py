@@ -75,7 +75,7 @@ class PlainForkPlan:
         work[work < (1 - ALL) * left] = 0.0
         seconds, self._horizon = self._program.least(jobs, work, rates, begun)
         small = seconds < max(WORTH * self._overhead, NOISE * self._horizon)
-        small &= seconds < seconds.max(axis=1, keepdims=True)
+        small &= seconds < (1 - NOISE) * seconds.max(axis=1, keepdims=True)
         kept = np.where(small, 0.0, seconds)
         done = (rates * kept).sum(axis=1)
         scale = np.divide(work, done, out=np.ones_like(work), where=done > 0)
