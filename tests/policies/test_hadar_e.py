@@ -297,6 +297,13 @@ def test_its_total_time_is_close_to_the_program_and_below_that_of_gavel(cluster:
         assert run.schedule.end.max() < gavel.schedule.end.max()
 
 
+@pytest.mark.parametrize("seed", [1, 3])
+def test_blocks_that_differ_by_rounding_alone_are_all_kept(seed: int) -> None:
+    run = forked(generate("hadar-mix", seed, jobs=1))  # its last blocks last less than two overheads
+    assert run.metrics["makespan"] < 3_000
+    assert run.metrics["utilization"] > 0.95
+
+
 def test_jobs_that_come_later_and_speeds_that_are_not_known_lose_no_work() -> None:
     for seed in few(range(6), 2):
         rate, steps = random_table(seed, 5)
