@@ -69,7 +69,7 @@ class Goodput(Policy):
         view
             State of the run.
         """
-        object.__setattr__(self, "_deals", GoodputDeals(view, self.worth, self.restart))
+        object.__setattr__(self, "_deals", GoodputDeals(view, self.worth, self.restart, self.round))
 
     def worth(self, speed_up: Floats) -> Floats:
         """Return the summand of the power mean, which increases in the speed-up.

@@ -288,7 +288,7 @@ def _longest(instance: Instance, any_width: bool) -> tuple[float, str]:
     alone = instance.work * paces(instance)[0]
     if any_width:
         goodputs = Goodputs(instance)
-        best = [float(goodputs.table(j).max(initial=0.0)) for j in range(instance.n)]
+        best = [float(goodputs.options(j).rates.max(initial=0.0)) for j in range(instance.n)]
         alone = np.array([w / v if v > 0 else 0.0 for w, v in zip(instance.work.tolist(), best, strict=True)])
     j = int(np.argmax(alone)) if instance.n else -1
     return (float(alone[j]), instance.ids[j]) if instance.n else (0.0, "")

@@ -14,7 +14,8 @@ from optsched.compiled import without_interpreting, without_machine_code
 from optsched.io.traces.generate import generate
 from optsched.policies.goodput import Goodput
 from optsched.policies.goodput_allocation import best_counts, fewest_nodes
-from optsched.policies.goodput_deals import best_numbers, place_gangs
+from optsched.policies.goodput_numbers import best_numbers
+from optsched.policies.goodput_places import place_gangs
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance
 from policies.goodput_plain import PlainGoodput
@@ -51,27 +52,61 @@ def test_compiled_rounds_are_the_interpreted_ones(seed: int) -> None:
         assert digest_of(simulate(instance, Goodput()).schedule) == digest_of(interpreted.schedule)
 
 
-@pytest.mark.parametrize("seed", range(20))
-def test_numbers_and_places_are_those_of_the_readable_steps(seed: int) -> None:
-    rng = np.random.default_rng([seed, 58])
-    gpus, jobs = int(rng.integers(1, 20)), int(rng.integers(1, 8))
-    rows = [np.where(rng.random(gpus + 1) < 0.4, -np.inf, rng.integers(0, 5, gpus + 1) * 1.0) for _ in range(jobs)]
-    for row in rows:
-        row[0] = 0.0
+def numbers_of(rows: list[Any], gpus: int, states: int = 1) -> list[int]:
+    """Numbers of GPUs by the compiled knapsack."""
     numbers = [np.flatnonzero(np.isfinite(row)) for row in rows]
     values = np.concatenate([row[can] for row, can in zip(rows, numbers, strict=True)])
     first = np.concatenate([[0], np.cumsum([can.size for can in numbers])]).astype(np.int64)
-    counts, scratch = np.zeros(jobs, dtype=np.int64), np.zeros((jobs, gpus + 1), dtype=np.int64)
-    best_numbers(np.concatenate(numbers), values, first, np.zeros((2, gpus + 1)), scratch, counts)
-    assert counts.tolist() == best_counts(rows, gpus)
+    size, picks = first[-1] + 2, np.zeros(len(rows), dtype=np.int64)
+    scratch = np.full((2, gpus + 1), np.nan), np.zeros((9, size), dtype=np.int64), np.zeros((3, size))
+    needed = states + 1
+    while needed > states:
+        states = needed
+        chosen = np.zeros(states, dtype=np.int64)
+        needed = best_numbers(np.concatenate(numbers), values, first, *scratch, chosen, picks)
+    return [int(can[pick - begin]) for can, pick, begin in zip(numbers, picks, first, strict=False)]
 
+
+def random_values(rng: np.random.Generator, jobs: int, gpus: int) -> list[Any]:
+    """Values of jobs of few kinds, so that many choices tie: any, rising, or as of one of the power means."""
+    kinds = [np.sort(rng.random(gpus + 1)) * (np.arange(gpus + 1) > 0) for _ in range(2)]
+    shape, rows = int(rng.integers(6)), []
+    for j in range(jobs):
+        rate = kinds[j % 2] * rng.choice([1.0, 1.0, 0.9])
+        row = [
+            lambda _: rng.integers(0, 5, gpus + 1) * 1.0,
+            lambda _: rng.normal(size=gpus + 1).cumsum(),
+            lambda rate: rate,
+            lambda rate: np.log(rate + 1e-3),
+            lambda rate: -1 / (rate + 1e-3),
+            lambda rate: -((rate + 1e-3) ** -10),
+        ][shape](rate)
+        row[rng.random(gpus + 1) < rng.choice([0.0, 0.4])] = -np.inf
+        row[0] = min(row[np.isfinite(row)].min(initial=0.0), 0.0)
+        rows.append(row)
+    return rows
+
+
+@pytest.mark.parametrize("seed", [*range(40), *(studied(k) for k in range(100, 3000))])
+def test_numbers_are_those_of_the_whole_knapsack(seed: int) -> None:
+    rng = np.random.default_rng([seed, 61])
+    gpus, jobs = int(rng.integers(1, 40)), int(rng.integers(1, 10))
+    rows = random_values(rng, jobs, gpus)
+    assert numbers_of(rows, gpus) == best_counts(rows, gpus)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_places_are_those_of_the_readable_step(seed: int) -> None:
+    rng = np.random.default_rng([seed, 58])
+    jobs = int(rng.integers(1, 8))
+    counts = rng.integers(1, 12, jobs)
     free, eligible = rng.integers(0, 5, 6), rng.random((2, 6)) < 0.7
     row, order = rng.integers(0, 2, jobs), rng.permutation(jobs)
     left, node, count = free.copy(), *np.zeros((2, 24), dtype=np.int64)
-    begins = np.zeros(jobs + 1, dtype=np.int64)
-    place_gangs(order, counts + 1, row, eligible, left, node, count, begins)
+    begins, scratch = np.zeros(jobs + 1, dtype=np.int64), np.zeros((3, 6), dtype=np.int64)
+    place_gangs(order, counts, row, eligible, left, scratch, node, count, begins)
     for i, j in enumerate(order.tolist()):
-        expected = fewest_nodes(int(counts[j]) + 1, np.where(eligible[row[j]], free, 0))
+        expected = fewest_nodes(int(counts[j]), np.where(eligible[row[j]], free, 0))
         part = slice(begins[i], begins[i + 1])
         assert tuple(zip(node[part].tolist(), count[part].tolist(), strict=True)) == expected
         for m, taken in expected:

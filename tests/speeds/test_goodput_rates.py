@@ -15,7 +15,8 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule, Segment
 from optsched.speeds.duration import segment_paces
-from optsched.speeds.goodput_rates import Goodputs, iterations_with, split
+from optsched.speeds.goodput_rates import Goodputs
+from optsched.speeds.job_goodput import iterations_with, split
 
 TABLE = Scaling(0.2, 0.05, within=0.1, across=1.0, most_local=12, iterations=((12, 1000.0), (24, 600.0), (48, 400.0)))
 
