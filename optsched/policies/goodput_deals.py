@@ -37,9 +37,7 @@ JOB = np.dtype(
 )
 # A number of GPUs of a kind of job: rate of the best places, the most that a rate there can be, and the rates on one node
 # and on several; nan if these depend on the nodes.
-OPTION = np.dtype(
-    [("gpus", np.int64), *((name, np.float64) for name in ("rate", "limit", "together", "spread"))]
-)
+OPTION = np.dtype([("gpus", np.int64), *((name, np.float64) for name in ("rate", "limit", "together", "spread"))])
 
 Plan = tuple[list[int], dict[int, Places]]  # jobs that stop, and jobs that start with their places
 
@@ -72,7 +70,9 @@ class GoodputDeals:
         self._free = self._sizes.copy()
         self._jobs: Ints = np.zeros(0, dtype=np.int64)
         self._quiet, self._attempt = -math.inf, 0  # all keep their GPUs until then; position in `AHEAD` to try next
-        self._packed: tuple[Ints, dict[int, Places], Floats] | None = None  # numbers, places and rates of the last packing
+        self._packed: tuple[Ints, dict[int, Places], Floats] | None = (
+            None  # numbers, places and rates of the last packing
+        )
         self._best, self._chosen = np.zeros((2, self._gpus + 1)), np.zeros(1000, dtype=np.int64)
         self._whole, self._real = _scratch(100)
         self._node, self._count = np.zeros((2, self._gpus), dtype=np.int64)

@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from optsched.compiled import KERNEL, NESTED, entry, njit, types
+from optsched.compiled import KERNEL, NESTED, njit, types
 from optsched.problem.arrays import Floats, Ints
 
 SMALL = 400  # numbers of GPUs of all jobs that are never worth a compilation
@@ -31,8 +31,8 @@ PASSES = 4  # in which the GPUs that are left improve a solution
 ROUNDED = 64 * 2.0**-53  # a bound on the rounding of a sum of n numbers, over (n + 8) times the sum of their magnitudes
 
 # Rows of the scratch arrays. Of whole numbers: vertices of the envelopes, widths of their steps, the numbers within the
-# budget, where those of each job begin, the number of each job in the solution, and by job: fewest and most GPUs of all later
-# jobs, first state, where its states are kept.
+# budget, where those of each job begin, the number of each job in the solution, and by job: fewest and most GPUs of all
+# later jobs, first state, where its states are kept.
 _HULL, _WIDTH, _CORE, _BEGIN, _PICK, _FEWEST, _MOST, _STATE, _KEPT = range(9)
 # Of floats: slopes of the envelopes by vertex, slopes of all steps, and by job the most that it is worth at the price.
 _SLOPE, _STEP, _BEST = range(3)
@@ -103,9 +103,7 @@ def _envelopes(numbers: Ints, values: Floats, first: Ints, gpus: int, whole: Int
 
 
 @njit(**NESTED)
-def _at_price(
-    numbers: Ints, first: Ints, values: Floats, price: float, gpus: int, whole: Ints, real: Floats
-) -> int:
+def _at_price(numbers: Ints, first: Ints, values: Floats, price: float, gpus: int, whole: Ints, real: Floats) -> int:
     # A solution: the vertices at a price, the steps at just the price that fit, and improvements with what is left. Returns
     # the GPUs that stay free.
     hull, slope, pick, best, room = whole[_HULL], real[_SLOPE], whole[_PICK], real[_BEST], gpus

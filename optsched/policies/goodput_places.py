@@ -31,7 +31,9 @@ def _first_node(level: int, free: Ints, may: Bools, scratch: Ints) -> int:
 
 
 @njit(**NESTED)
-def _fewest_nodes(need: int, may: Bools, free: Ints, scratch: Ints, levels: int, node: Ints, count: Ints, at: int) -> int:
+def _fewest_nodes(
+    need: int, may: Bools, free: Ints, scratch: Ints, levels: int, node: Ints, count: Ints, at: int
+) -> int:
     # Write the places of a gang from position ``at`` on, sorted by node; returns the position after them. So many GPUs are
     # free on the nodes that it may use.
     end = at
@@ -66,7 +68,15 @@ def _fewest_nodes(need: int, may: Bools, free: Ints, scratch: Ints, levels: int,
     **KERNEL,
 )
 def place_gangs(
-    jobs: Ints, counts: Ints, row: Ints, eligible: Bools, free: Ints, scratch: Ints, node: Ints, count: Ints, first: Ints
+    jobs: Ints,
+    counts: Ints,
+    row: Ints,
+    eligible: Bools,
+    free: Ints,
+    scratch: Ints,
+    node: Ints,
+    count: Ints,
+    first: Ints,
 ) -> None:
     """Place gangs in order on the fewest nodes; one for which too few GPUs are free has no places.
 

@@ -20,11 +20,21 @@ from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance
 from policies.goodput_plain import PlainGoodput
 
-PARAMETERS: list[dict[str, Any]] = [{}, {"p": 0.0}, {"p": 1.0, "restart": 0.0}, {"round": 20.0, "restart": 5.0}]
+PARAMETERS: list[dict[str, Any]] = [
+    {},
+    {"p": 0.0},
+    {"p": 1.0, "restart": 0.0},
+    {"round": 20.0, "restart": 5.0},
+    {"p": -10.0},
+    {"p": 0.5},
+    {"p": -3.3, "restart": 100.0},
+]
 
 
 def random_instance(seed: int) -> Instance:
     """Elastic jobs; jobs with durations, more and fewer than the GPUs hold; GPU types and stage graphs."""
+    if seed % 9 == 0:
+        return generate("sharing-cluster", seed, jobs=12 + seed % 5, nodes=2 + seed % 4, load=1.0 + seed % 2)
     if seed % 3 == 0:
         return elastic_instance(seed)
     if seed % 3 == 1:
@@ -45,7 +55,7 @@ def test_rounds_are_those_of_the_plain_form(seed: int) -> None:
 @pytest.mark.compiled
 @pytest.mark.parametrize("seed", [*range(12), *(studied(k) for k in range(100, 500))])
 def test_compiled_rounds_are_the_interpreted_ones(seed: int) -> None:
-    instance = random_instance(3 * seed)
+    instance = random_instance(3 * seed + 3)
     with without_machine_code():
         interpreted = simulate(instance, Goodput())
     with without_interpreting():
