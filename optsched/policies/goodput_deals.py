@@ -63,7 +63,8 @@ class GoodputDeals:
         self._none = float(worth(np.zeros(1))[0])
         self._rows: dict[int, int] = {}
         self._eligible: Bools = np.zeros((0, self._sizes.size), dtype=np.bool_)
-        self._table, self._kinds = np.zeros(0, dtype=OPTION), dict[tuple[bytes, bytes, bool], tuple[int, int]]()
+        self._table = np.zeros(0, dtype=OPTION)
+        self._kinds: dict[tuple[bytes, bytes, bytes, bool], tuple[int, int]] = {}  # first row and rows in the table
         self._job = np.zeros(0, dtype=JOB)  # by number of the job
         self._fair = 0  # GPUs of a fair share
         self._held: dict[int, Places] = {}

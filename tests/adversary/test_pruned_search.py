@@ -69,7 +69,7 @@ def test_a_ratio_that_is_left_out_is_below_the_number() -> None:
             assert quick == ratio or (quick is None and least > ratio)
 
 
-@pytest.mark.parametrize(("policy", "runs"), [("srtf", 1), ("setf", 2)])
+@pytest.mark.parametrize(("policy", "runs"), [("srtf", 1), ("srtf-gpu", 2)])
 def test_srtf_runs_once_for_a_candidate(policy: str, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     # It is both the policy and the reference with preemption.
     evaluation, ran = on(policy, "total_flow_time", "", jobs=4), list[str]()

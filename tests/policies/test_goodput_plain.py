@@ -14,6 +14,7 @@ from optsched.compiled import without_interpreting, without_machine_code
 from optsched.io.traces.generate import generate
 from optsched.policies.goodput import Goodput
 from optsched.policies.goodput_allocation import best_counts, fewest_nodes
+from optsched.policies.goodput_deals import GoodputDeals
 from optsched.policies.goodput_numbers import best_numbers
 from optsched.policies.goodput_places import place_gangs
 from optsched.policies.simulate import simulate
@@ -44,12 +45,30 @@ def random_instance(seed: int) -> Instance:
 
 @pytest.mark.parametrize("seed", [*range(6), *(studied(k) for k in range(100, 700))])
 def test_rounds_are_those_of_the_plain_form(seed: int) -> None:
-    instance, parameters = random_instance(seed), PARAMETERS[seed // 3 % len(PARAMETERS)]
+    instance, parameters = random_instance(seed), PARAMETERS[seed % len(PARAMETERS)]
     if seed % 3 == 1:
         parameters = {**parameters, "round": 300.0}
     made, plain = simulate(instance, Goodput(**parameters)), simulate(instance, PlainGoodput(**parameters))
     assert digest_of(made.schedule) == digest_of(plain.schedule)
     assert made.events == plain.events
+
+
+def test_rounds_in_which_all_jobs_keep_their_gpus_compute_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, planned = list[float](), list[float]()
+    decide, plan = GoodputDeals.decide, GoodputDeals._plan
+
+    def asked_again(deals: GoodputDeals) -> Any:
+        asked.append(deals._view.now)
+        return decide(deals)
+
+    def planned_again(deals: GoodputDeals, now: float) -> Any:
+        planned.append(now)
+        return plan(deals, now)
+
+    monkeypatch.setattr(GoodputDeals, "decide", asked_again)
+    monkeypatch.setattr(GoodputDeals, "_plan", planned_again)
+    simulate(generate("sharing-cluster", 1, jobs=20, nodes=4, load=0.8), "goodput")
+    assert len(asked) > 3 * len(planned)
 
 
 @pytest.mark.compiled
