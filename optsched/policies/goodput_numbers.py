@@ -199,7 +199,8 @@ def _search(
     low, high = max(0, gpus - whole[_MOST, jobs]), gpus - whole[_FEWEST, jobs]
     while high > low and price * high > budget:
         high -= 1
-    best[0, low : high + 1] = 0.0
+    for g in range(low, high + 1):
+        best[0, g] = 0.0
     worth = 0.0
     for j in range(jobs):
         fewest, most, other = numbers[core[begin[j]]], numbers[core[begin[j + 1] - 1]], 1 - row

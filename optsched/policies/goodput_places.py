@@ -93,13 +93,12 @@ def place_gangs(
     free
         Free GPUs of every node, i64[N]; it is changed.
     scratch
-        Scratch, i64[3, S] for an S above the GPUs of a node and the rows of ``eligible``.
+        Zeros, i64[3, S] for an S above the GPUs of a node and the rows of ``eligible``.
     node, count
         Output: places, i64[G].
     first
         Output: where the places of each gang begin, i64[k + 1].
     """
-    scratch[:, :] = 0
     levels = 1
     for m in range(free.size):
         scratch[_NODES, free[m]] += 1
