@@ -51,6 +51,11 @@ class _Predicted(RequestPolicy):
 
 
 @dataclass
+class _Batches(_Predicted):
+    exact: bool = False
+
+
+@dataclass
 class _Upper(_Predicted):
     share: float = 2.0
 
@@ -100,6 +105,7 @@ class _AtRandom(_Filling):
 _MEANING = {
     "predictor": "Predictor of output tokens, ``NAME[/key=value]...``.",
     "skip": "Pass over requests that do not fit.",
+    "exact": "Choose the best batches of requests that arrive together, by dynamic programming.",
     "share": "Believed length over the predicted one: an end of an interval that has the length.",
     "alpha": "Share of the cells that admission leaves free.",
     "beta": "Probability that a request is thrown out.",
@@ -168,13 +174,14 @@ def _least_volume(requests: KnownRequests) -> Floats:
         return volumes(requests.prompt, requests.tokens) / requests.weight
 
 
-@queue_order("sorted-f", _Predicted, batches=True)
+@queue_order("sorted-f", _Batches, batches=True)
 def _sorted_f(requests: KnownRequests) -> Floats:
     """Batches X of waiting requests with the sum of peaks at most M and a small sum of lengths over |X|^2, shortest first.
 
-    X is the best prefix of 21 orders, by length plus a slope times the peak. The predictor must not learn.
+    X is the best prefix of 21 orders, by length plus a slope times the peak; the predictor must not learn. With
+    ``exact=true`` it is the best set of requests that arrived together, in at most 10^8 steps a batch.
 
-    **Guarantee** none for this choice of X; with the best X, all at 0 and lengths known at most 48 times the optimum [W].
+    **Guarantee** ``exact=true``, all at 0, lengths known: at most 48 times the optimum [W]; none is known for prefixes.
     **Counterexample** a request that arrives while a batch is served waits for the last start of it. **Reference** [W].
     """
     return np.full(requests.prompt.size, np.inf)
