@@ -42,7 +42,4 @@ def azure_batch(seed: int, *, jobs: int = 1000, cells: int = 16_492, online: boo
     if not place or not path.is_file():
         raise InputError("no file", file=FILE, legal="OPTSCHED_DATA names the folder of public traces")
     stated = f"first={(seed - 1) * jobs},cells={cells},round={round},at-once={str(not online).lower()}"
-    batch = load(f"azure-llm:{path}#{stated}", limit=jobs)
-    if batch.n == 0:
-        raise InputError("no such batch", file=FILE, field="seed", value=seed, legal=f"batches of {jobs} requests")
-    return batch.replace(name=f"azure-conversations-{seed}")
+    return load(f"azure-llm:{path}#{stated}", limit=jobs).replace(name=f"azure-conversations-{seed}")
