@@ -167,6 +167,17 @@ def test_the_optimum_of_wide_intervals_is_proved() -> None:
     assert (best.status, best.value) == ("optimal", member.optimum["value"])
 
 
+@pytest.mark.parametrize("model", ["cache-states", "kv-time-indexed"])
+@pytest.mark.parametrize("name", ["worst-mc-sf", "worst-least-volume"])
+def test_optima_of_worst_cases_are_proved_again(name: str, model: str) -> None:
+    """By two methods that do not know them; `test_families` compares the ratio of the policy with its formula."""
+    for case in FAMILIES.get(name).sizes:
+        member = FAMILIES.get(name).of_size(case).instance
+        best = osd.solve(member.replace(optimum=None), model=model)
+        assert member.optimum is not None
+        assert (best.status, best.value) == ("optimal", member.optimum["value"])
+
+
 def test_the_best_batch_is_that_of_all_subsets() -> None:
     rng = np.random.default_rng(2)
     for _ in range(60):

@@ -160,3 +160,66 @@ def arriving_behind(k: int = 6) -> Challenge:
     name = f"arriving-behind-{k}"
     instance = request_instance([0] + [cells - 1] * k, [cells] + [1] * k, cells, arrival=arrival, name=name)
     return Challenge(instance, Fraction(k * (k + 1)) / 2 + 1 + k + cells)
+
+
+Found = tuple[int, tuple[int, ...], tuple[int, ...], int, int]  # cells, prompts, outputs, value of the policy, optimum
+# What `optsched attack` found; the optima are proved by the searches cache-states and kv-time-indexed.
+LEAST_VOLUME_LOSES: tuple[Found, ...] = (
+    (16, (0, 7, 5, 0, 1), (5, 1, 3, 6, 5), 30, 22),  # peaks at most half the cache
+    (10, (0, 9, 0, 9, 0), (3, 1, 4, 1, 4), 37, 20),
+)
+SHORTEST_FIRST_LOSES: tuple[Found, ...] = (
+    (24, (6,) * 8, (1, 3, 3, 1, 3, 3, 3, 1), 35, 29),  # equal prompts, peaks at most half the cache
+    (12, (0,) * 5, (6, 8, 9, 6, 9), 70, 62),  # equal prompts, peaks above half the cache
+    (10, (0, 9, 0, 9, 0, 0, 0), (1,) * 7, 25, 10),
+)
+
+
+def _found(rows: tuple[Found, ...], case: int, name: str) -> Instance:
+    check_legal(1 <= case <= len(rows), "case", case, f"an integer from 1 to {len(rows)}")
+    cells, prompt, output, _, optimum = rows[case - 1]
+    instance = request_instance(prompt, output, cells, name=f"{name}-{case}")
+    proofs = "cache-states", "kv-time-indexed"
+    return instance.replace(optimum=stating(float(optimum), "total_flow_time", "kv-cache", *proofs))
+
+
+@family(
+    "worst requests for least-volume that attack found",
+    policy="least-volume",
+    objective="total_flow_time",
+    limit="15/11 if no peak is above half the cache, 37/20 without a limit",
+    ratio=lambda case: Fraction(*LEAST_VOLUME_LOSES[case - 1][3:]),
+    sizes=(1, 2),
+)
+def worst_least_volume(case: int = 1) -> Instance:
+    """Build the instance of a search in the space ``requests``, with its proved optimum.
+
+    Case 1: no peak is above half the cache. Case 2: peaks reach the cache.
+
+    Parameters
+    ----------
+    case
+        Number of the instance.
+    """
+    return _found(LEAST_VOLUME_LOSES, case, "worst-least-volume")
+
+
+@family(
+    "worst requests for mc-sf that attack found",
+    policy="mc-sf",
+    objective="total_flow_time",
+    limit="35/29 for equal prompts, 5/2 for others",
+    ratio=lambda case: Fraction(*SHORTEST_FIRST_LOSES[case - 1][3:]),
+    sizes=(1, 2, 3),
+)
+def worst_mc_sf(case: int = 1) -> Instance:
+    """Build the instance of a search in the space ``requests``, with its proved optimum.
+
+    Cases 1 and 2: equal prompts; no peak is above half the cache in case 1. Case 3: different prompts.
+
+    Parameters
+    ----------
+    case
+        Number of the instance.
+    """
+    return _found(SHORTEST_FIRST_LOSES, case, "worst-mc-sf")

@@ -145,8 +145,9 @@ def queue_order(name: str, form: Any, **rules: Any) -> Callable[[Ranks], Any]:
 def _shortest_first(requests: KnownRequests) -> Floats:
     """MC-SF: the shortest predicted answer first; starts what fits in all its rounds, stops at the first that does not.
 
-    **Guarantee** all at 0, equal prompts, predictions in [o, alpha o], M >= 2 max (s + prediction): at most 9,216 times the
-    optimum [J, Theorem 4.3]. **Counterexample** with different prompts the ratio grows with M [W]. **Reference** [J].
+    **Guarantee** all at 0, equal prompts, lengths known: at most 4 times the optimum (theorem ``equal-prompts``); predictions
+    that are too long: ``mc-sf``; published: 9,216 [J, Theorem 4.3]. **Counterexample** with different prompts the ratio grows
+    with M [W]. **Reference** [J].
     """
     return requests.tokens.astype(np.float64)
 
@@ -167,8 +168,9 @@ def _least_volume(requests: KnownRequests) -> Floats:
 
     Starts what fits in all its rounds, stops at the first that does not. With equal prompts it has the order of ``mc-sf``.
 
-    **Guarantee** none is proved; at most 1.11 times the bound on batches of the Azure trace. **Counterexample** a request
-    with nearly all cells as its prompt and one token goes before many short ones. **Reference** own method.
+    **Guarantee** all at 0, peaks at most half the cache, lengths known: at most 4 times the optimum (theorem
+    ``least-volume``); so also for equal prompts and any peaks. **Counterexample** a request with nearly all cells as its
+    prompt and one token goes before many short ones. **Reference** own method.
     """
     with np.errstate(divide="ignore"):
         return volumes(requests.prompt, requests.tokens) / requests.weight
@@ -191,8 +193,8 @@ def _sorted_f(requests: KnownRequests) -> Floats:
 def _a_max(requests: KnownRequests) -> Floats:
     """``mc-sf`` with the upper end of an interval that has the length: ``share`` times the prediction.
 
-    **Guarantee** all at 0, equal prompts: a ratio that is polynomial in upper over lower end [C]. **Counterexample** wide
-    intervals leave most cells reserved and unused. **Reference** [C].
+    **Guarantee** all at 0, equal prompts: a ratio that is polynomial in upper over lower end [C] (theorem ``mc-sf``).
+    **Counterexample** wide intervals leave most cells reserved and unused (family ``wide-intervals``). **Reference** [C].
     """
     return requests.tokens.astype(np.float64)
 

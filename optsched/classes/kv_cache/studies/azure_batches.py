@@ -16,7 +16,9 @@ from optsched.problem.instance import Instance
 FILE = Path("azure-llm", "AzureLLMInferenceTrace_conv.csv")
 
 
-def azure_batch(seed: int, *, jobs: int = 1000, cells: int = 16_492, online: bool = False, round: float = 0.2) -> Instance:
+def azure_batch(
+    seed: int, *, jobs: int = 1000, cells: int = 16_492, online: bool = False, round: float = 0.2
+) -> Instance:
     """Return the batch of a seed.
 
     Parameters
