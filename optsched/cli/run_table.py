@@ -58,7 +58,7 @@ def metric_cells(run: Run) -> tuple[str, ...]:
 
 
 class Columns(NamedTuple):
-    """Metrics of a table: their heads, their cells for a run, and whether queued GPU-hours are compared with the first run."""
+    """Metrics of a table: their heads, their cells for a run; ``queued``: the table compares queued GPU-hours."""
 
     heads: tuple[str, ...] = METRICS
     cells: Callable[[Run], tuple[str, ...]] = metric_cells

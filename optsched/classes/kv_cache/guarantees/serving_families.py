@@ -2,8 +2,8 @@
 
 `alternating`, `behind_long` and `large_prompts` have ratios that grow with M, as Wang, Ye and Zhou (arXiv 2508.06133, 2025)
 show of first come, first served and of the shortest first; `wide_intervals` one that grows with the width of the intervals
-that contain the lengths, as Chen, Ye and Zhou (arXiv 2508.14544, 2025) show of a-max. `arriving_behind` is about arrivals, of
-which Jaillet et al. (arXiv 2502.07115, 2025, Theorem 4.1) show that no deterministic policy is below Omega(sqrt n).
+that contain the lengths, as Chen, Ye and Zhou (arXiv 2508.14544, 2025) show of a-max. `arriving_behind` is about
+arrivals; Jaillet et al. (arXiv 2502.07115, 2025, Theorem 4.1) show that no deterministic policy is below Omega(sqrt n).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Requests that all arrive at 0: least-volume and mc-sf are within a constant factor of the optimum.
 
-**Theorem 1** (`LEAST_VOLUME`, `SHORTEST_FIRST`). All requests arrive at 0. The policy believes lengths that are at least the
-true ones; with them no peak is above p < M, and volumes are at most gamma times the true ones. Let rho = 2 M / (M - p). Serving
-in order of believed volume over weight and stopping at the first request that does not fit gives
+**Theorem 1** (`LEAST_VOLUME`, `SHORTEST_FIRST`). All requests arrive at 0. The policy believes lengths that are at least
+the true ones; with them no peak is above p < M, and volumes are at most gamma times the true ones. Let rho = 2 M / (M - p).
+Serving in order of believed volume over weight and stopping at the first request that does not fit gives
 
     sum w_k C_k  <=  max(gamma rho, 1 + 2 gamma rho / 3) OPT
 
@@ -24,15 +24,15 @@ their order. By the bound ``kv-mean-busy-time``, OPT >= sum_k w_k ((1 / M) (sum_
 order. The mean moment mu_k of its cells is largest for s = 0, where it is (4 o_k - 1) / 6, so that o_k - mu_k > o_k / 3.
 Hence sum w_k C_k <= gamma rho OPT + (1 - gamma rho / 3) sum w_k o_k, and sum w_k o_k <= OPT. []
 
-**Theorem 2** (`EQUAL_PROMPTS`). All requests arrive at 0, prompts are equal, lengths are known, weights are 1. Then mc-sf and
-least-volume have sum C <= 4 OPT. Peaks may reach M.
+**Theorem 2** (`EQUAL_PROMPTS`). All requests arrive at 0, prompts are equal, lengths are known, weights are 1. Then mc-sf
+and least-volume have sum C <= 4 OPT. Peaks may reach M.
 
 *Proof.* Both serve in order of o_k. A request is small if its peak is at most M / 2; the small ones come first. Theorem 1
-for them alone, where rho <= 4, gives C_k <= (4 / M) sum_{i<k} v_i + o_k. A large request starts at the latest when all before
-it have ended. So for a large one C_k <= f + sum of o_i over the large i <= k, where f is the end of some small request j, or 0.
-Its volume is above o_i (s + o_i) / 2 > o_i M / 4, so o_i < 4 v_i / M. And f <= (4 / M) sum_{small i} v_i + o_j - 4 v_j / M,
-where v_j >= s o_j + o_j^2 / 2. If s >= M / 4 the last two terms are at most 0. If not they are at most o_j - 2 o_j^2 / M <= M / 8,
-and o_k > M / 2 - s > M / 4. In both cases
+for them alone, where rho <= 4, gives C_k <= (4 / M) sum_{i<k} v_i + o_k. A large request starts at the latest when all
+before it have ended. So for a large one C_k <= f + sum of o_i over the large i <= k, where f is the end of some small
+request j, or 0. Its volume is above o_i (s + o_i) / 2 > o_i M / 4, so o_i < 4 v_i / M. And f <= (4 / M) sum_{small i} v_i +
+o_j - 4 v_j / M, where v_j >= s o_j + o_j^2 / 2. If s >= M / 4 the last two terms are at most 0. If not they are at most o_j
+- 2 o_j^2 / M <= M / 8, and o_k > M / 2 - s > M / 4. In both cases
 
     C_k  <=  (4 / M) sum_{i<k} v_i + (3 / 2) o_k                                                        (the audit).
 
@@ -48,8 +48,8 @@ least-volume, so the constant 7/3 for small peaks is not below 2. Without a limi
 prompts differ (`alternating`), and none of the policies has one with arrivals (`arriving_behind`).
 
 **Sorted-f** (`SORTED_F`): 48 OPT by Wang, Ye and Zhou, for the best batches alone, ``exact=true``. **Not here**: a-min is
-O(log(1 / alpha)) with a constant that is not explicit; GSA and GBA (61.92 and 10.67 OPT) are not built, since the texts at hand
-do not say how they stagger starts.
+O(log(1 / alpha)) with a constant that is not explicit; GSA and GBA (61.92 and 10.67 OPT) are not built, since the texts at
+hand do not say how they stagger starts.
 
 **Reference** theorems 1 and 2 with their proofs are this project's.
 """
@@ -62,7 +62,6 @@ from typing import Any
 import numpy as np
 
 from optsched.classes.kv_cache.problem.requests import requests_of, volumes
-from optsched.errors import check_legal
 from optsched.guarantees.assumptions import all_at_once, all_of, instance_is, policy_is
 from optsched.guarantees.guarantee import TightFamily, guarantee, late_findings
 from optsched.problem.arrays import Ints

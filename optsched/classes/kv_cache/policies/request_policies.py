@@ -1,7 +1,8 @@
 """Policies for requests, from the literature and our own: an order, a rule of admission, and who is thrown out.
 
-The full texts of [W] and [C] could not be read: ``sorted-f`` (whose choice of a batch is ours), ``a-max`` and ``a-min`` are
-built from their abstracts and from notes. Left out for that reason: GBA and GSA (Feng et al., 2026), WAIT (Ao et al., 2025).
+The full texts of [W] and [C] could not be read: ``sorted-f`` (whose choice of a batch is ours, unless ``exact=true``),
+``a-max`` and ``a-min`` are built from their abstracts and from notes. Left out for that reason: GBA and GSA (Feng et al.,
+2026), WAIT (Ao et al., 2025).
 
 References
 ----------
@@ -145,9 +146,9 @@ def queue_order(name: str, form: Any, **rules: Any) -> Callable[[Ranks], Any]:
 def _shortest_first(requests: KnownRequests) -> Floats:
     """MC-SF: the shortest predicted answer first; starts what fits in all its rounds, stops at the first that does not.
 
-    **Guarantee** all at 0, equal prompts, lengths known: at most 4 times the optimum (theorem ``equal-prompts``); predictions
-    that are too long: ``mc-sf``; published: 9,216 [J, Theorem 4.3]. **Counterexample** with different prompts the ratio grows
-    with M [W]. **Reference** [J].
+    **Guarantee** all at 0, equal prompts, lengths known: at most 4 times the optimum (theorem ``equal-prompts``), published
+    9,216 [J, Theorem 4.3]; for predictions that are too long: theorem ``mc-sf``. **Counterexample** with different prompts
+    the ratio grows with M [W]. **Reference** [J].
     """
     return requests.tokens.astype(np.float64)
 

@@ -1,7 +1,8 @@
 """`azure_batch`: consecutive batches of Azure's conversations of 2023, if their file is at hand.
 
-The file is ``azure-llm/AzureLLMInferenceTrace_conv.csv`` in the folder that OPTSCHED_DATA names (dialect ``azure-llm``). Seed k
-takes the k-th ``jobs`` of its requests in order, without those whose peak is above 8,000 cells. The last batch may be smaller.
+The file is ``azure-llm/AzureLLMInferenceTrace_conv.csv`` in the folder that OPTSCHED_DATA names (dialect ``azure-llm``).
+Seed k takes the k-th ``jobs`` of its requests in order, without those whose peak is above 8,000 cells. The last batch may be
+smaller.
 """
 
 from __future__ import annotations
