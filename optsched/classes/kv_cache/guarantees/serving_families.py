@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from fractions import Fraction
 
+import numpy as np
+
 from optsched.classes.kv_cache.problem.request_schedule import request_schedule
 from optsched.classes.kv_cache.problem.requests import request_instance
 from optsched.errors import check_legal
@@ -42,7 +44,7 @@ def in_step(q: int = 4, groups: int = 0) -> Challenge:
     length = 2 * q - 1
     n = q * (groups or length * length)
     instance = request_instance([0] * n, [length] * n, q * length, name=f"in-step-{q}")
-    return Challenge(instance, Fraction(n * length + n * (n - 1) // 2), request_schedule(instance, range(n)))
+    return Challenge(instance, Fraction(n * length + n * (n - 1) // 2), request_schedule(instance, np.arange(n)))
 
 
 @family(

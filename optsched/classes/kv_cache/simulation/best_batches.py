@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 
 from optsched.errors import InputError
-from optsched.problem.arrays import Ints
+from optsched.problem.arrays import Floats, Ints
 
 MOST = 10**8  # states of a dynamic program: requests times the size of a batch times cells
 NONE = 2**40  # above every sum of lengths
 
 
-def batch_ranks(arrival: Ints, prompt: Ints, length: Ints, cells: int) -> Ints:
+def batch_ranks(arrival: Floats, prompt: Ints, length: Ints, cells: int) -> Ints:
     """Return the place of every request in the concatenation of the best batches, i64[n].
 
     Requests that arrive together are batched among themselves, later ones behind them. Within a batch the shortest is first.
@@ -19,7 +19,7 @@ def batch_ranks(arrival: Ints, prompt: Ints, length: Ints, cells: int) -> Ints:
     Parameters
     ----------
     arrival
-        Arrivals, [n].
+        Arrivals, f64[n].
     prompt
         Prompt tokens, i64[n].
     length
