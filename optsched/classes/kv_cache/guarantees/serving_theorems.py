@@ -152,13 +152,15 @@ def _volume_before(run: Run, volume: Ints) -> Ints:
 def _in_time(policy: Any, run: Run) -> list[str]:
     run = run.relative
     requests, before = requests_of(run.instance), _volume_before(run, _believed_volume(policy, run.instance))
-    return late_findings(run, float(_stretch(policy, run) / requests.cells) * before + requests.output)
+    limit = float(_stretch(policy, run) / requests.cells) * before + requests.output
+    return late_findings(run, np.asarray(limit, dtype=np.float64))
 
 
 def _any_peak_in_time(policy: Any, run: Run) -> list[str]:
     run = run.relative
     requests = requests_of(run.instance)
-    return late_findings(run, 4 / requests.cells * _volume_before(run, requests.volume) + 1.5 * requests.output)
+    limit = 4 / requests.cells * _volume_before(run, requests.volume) + 1.5 * requests.output
+    return late_findings(run, np.asarray(limit, dtype=np.float64))
 
 
 _PROOF = (
