@@ -23,7 +23,7 @@ from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.machine_loads import LoadSearch, search_loads
 from optsched.solvers.smith_order import ParallelJobs, Potentials
 
-NOISE = 0.2  # standard deviation of the price of a job from search to search, in units of cost
+NOISE = 0.05  # standard deviation of the price of a job from search to search, in units of cost
 BY_EXCESS = 0.7  # share of the choices of machines that go by the excess; the others are uniform
 
 
