@@ -1,22 +1,18 @@
-"""Optima of requests: golden values, enumeration, the integer program, theorems and families."""
+"""Optima of requests: golden values, enumeration, the integer program."""
 
 from __future__ import annotations
-
-from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import optsched as osd
 from kv_cache.every_start import optimum, random_requests
-from optsched.classes.kv_cache.guarantees.serving_theorems import LEAST_VOLUME, PAPER, SHORTEST_FIRST
 from optsched.classes.kv_cache.problem.request_schedule import request_schedule
 from optsched.classes.kv_cache.problem.requests import request_instance, requests_of
 from optsched.classes.kv_cache.solvers import order_search
 from optsched.classes.kv_cache.solvers.cell_states import Types, cell_states
 from optsched.classes.kv_cache.solvers.methods.cache_states import RequestSearch
 from optsched.errors import InputError
-from optsched.guarantees.family import FAMILIES
 from optsched.io.traces.generate import generate
 from optsched.models import FORMULATIONS
 from optsched.problem.instance import Instance
@@ -98,7 +94,6 @@ def test_a_search_over_orders_gains_whatever_the_slices(monkeypatch: pytest.Monk
 
 
 @pytest.mark.release
-@pytest.mark.compiled
 def test_an_interval_has_the_optimum() -> None:
     """A search without proof ends with a bound and a schedule around the optimum, with prices for stretches of rounds."""
     instance = generate("kv-paper", 3, jobs=14)
@@ -119,44 +114,3 @@ def test_states_are_partitions() -> None:
     states = cell_states(8, types)
     assert states is not None
     assert states.before.size == 22
-
-
-def test_audits_hold_and_can_fail() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(100):
-        half = int(rng.integers(3, 15))
-        n, prompt = int(rng.integers(2, 20)), int(rng.integers(0, half))
-        output = rng.integers(1, half - prompt + 1, n)
-        equal = request_instance([prompt] * n, output, 2 * half)
-        prompts = rng.integers(0, half, n)
-        mixed = request_instance(prompts, np.minimum(output, half - prompts), 2 * half, weight=rng.integers(1, 5, n))
-        for policy, instance, theorems in (
-            ("mc-sf", equal, (SHORTEST_FIRST, PAPER)),
-            ("least-volume", mixed, (LEAST_VOLUME,)),
-        ):
-            run = osd.simulate(instance, policy)
-            for theorem in theorems:
-                assert theorem.audit(None, run) == []
-                assert theorem.ratio(None, run) <= (4 if theorem is not PAPER else 9216)
-    waits = osd.simulate(request_instance([0, 0], [1, 1], 10), "least-volume")
-    waits.schedule.end[:] += 50
-    waits.schedule.start[:] += 50
-    assert LEAST_VOLUME.audit(None, waits)
-
-
-@pytest.mark.parametrize("name", ["behind-long", "large-prompts", "alternating", "arriving-behind"])
-def test_references_of_families_are_reached(name: str) -> None:
-    """Their stated values are at least the optimum, and the policy's ratio grows."""
-    family = FAMILIES.get(name)
-    ratios = []
-    for size in family.sizes[:2]:
-        challenge = family.make(size)
-        value = osd.simulate(challenge.instance, family.policy).value()
-        ratios.append(Fraction(value) / challenge.reference)
-    assert ratios[0] < ratios[1]
-    smallest = family.make(family.sizes[0])
-    if requests_of(smallest.instance).n < 12:
-        best = osd.solve(smallest.instance)
-        assert best.status == "optimal"
-        assert best.value is not None
-        assert best.value <= smallest.reference
