@@ -115,8 +115,8 @@ def test_an_interval_has_the_optimum() -> None:
 def test_states_are_partitions() -> None:
     """Equal prompts 1 and M = 8: parts of at least 2 with a sum of at most 8; there are 22."""
     outputs = np.arange(1, 8)
-    types = Types.of_requests(np.zeros(7, np.int64), np.ones(7, np.int64), outputs, np.ones(7, np.int64))
-    states = cell_states(8, types)
+    _, kinds = Types.of_requests(np.zeros(7, np.int64), np.ones(7, np.int64), outputs, np.ones(7, np.int64))
+    states = cell_states(8, kinds)
     assert states is not None
     assert states.before.size == 22
 

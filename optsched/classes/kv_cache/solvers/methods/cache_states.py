@@ -100,12 +100,12 @@ class RequestSearch:
         if requests.n >= MANY:
             end = list_ends(requests, self.weight, order, ORDERS)
             self.offer(end)
-        types = Types.of_requests(self.arrival, requests.prompt, requests.output, self.weight)
-        states = cell_states(requests.cells, types)
+        types, kinds = Types.of_requests(self.arrival, requests.prompt, requests.output, self.weight)
+        states = cell_states(requests.cells, kinds)
         if states is None:
             return MethodReport("cache states", note="the cache has too many states", unproved=True)
-        ascent = PriceAscent.begin(states, types, self.first_prices(types, end), self.value)
-        ascent.climb(FEW, state.deadline.share(0.5))
+        ascent = PriceAscent.begin(states, types, kinds, self.first_prices(types, end), self.value)
+        ascent.climb(FEW, self.value, state.deadline.share(0.5))
         if ascent.rest.size > SMALL:
             self.large(ascent)
         else:
@@ -125,7 +125,7 @@ class RequestSearch:
             Prices.
         """
         state, near = self.state, GAP
-        ascent.climb(FAR, state.deadline.share(0.2))
+        ascent.climb(FAR, self.value, state.deadline.share(0.2))
         ascent.refine(ALL, self.value, state.deadline.share(0.3))
         self.raise_bound(ascent.bound, ascent.scale)
         if not state.late:
