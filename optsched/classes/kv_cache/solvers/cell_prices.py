@@ -6,24 +6,25 @@ serve a type as often as they like, but each fits the cache in every round. A ch
 the linear program over starts, where fractions of requests fill the cache: at 50 requests it is within .5 % of the optimum,
 the linear program within 35 %.
 
-**Arrivals.** Requests that differ in their arrival only end in order of arrival in some optimal schedule: exchange two that do
-not. They have prices of their own, which never fall in that order: in round t the relaxation serves one whose price is the
-largest of those that have arrived, so a smaller price of a later one would only lower the sum. So a step costs as much for
-requests with arrivals as without.
+**Arrivals.** Requests of one kind differ in their arrival only. In some optimal schedule they end in order of arrival:
+exchange two that do not. Each has a price of its own. In round t the relaxation serves, of every kind, the request with the
+largest price among those that can end. A later request with a smaller price would only lower the sum, so prices rise in
+order of arrival. A step takes as long as for kinds whose requests all arrive at 0.
 
 **Horizon.** Completions after the largest lambda_q / weight_q cost more than they gain; leaving one out of a schedule leaves
 a schedule. So rounds up to there are enough, and the bound holds for every horizon.
 
-**Prices** come from a subgradient ascent, then a level method: every cheapest schedule bounds the bound from above by a linear
-function of the prices, and the nearest prices are taken at which all these functions reach a level. All is computed in
-integers, prices in units of 1 / ``scale``.
+**Prices** come from a subgradient ascent, and then from a level method: every cheapest schedule gives an upper bound on the
+bound that is linear in the prices, and the next prices are the nearest ones at which all of these reach a level. Both move
+the price of the first request of a kind, and the rises from one to the next. All bounds are computed in integers, prices in
+units of 1 / ``scale``.
 
 **Stretches.** Any prices give a bound. A search adapts prices to partial schedules: those that it keeps in a round say where
 the prices let it cheat, and new prices are chosen that raise their bounds. Each stretch of rounds has such prices.
 
 **Complexity** O(rounds x states x kinds) a step. **References** Lagrangian state-space relaxation: Tanaka, Fujikuma and
-Araki, J. Sched. 12 (2009), for one machine; the states of a cache are derived here. Level method: Lemarechal, Nemirovskii and
-Nesterov, Math. Programming 69 (1995). Nearest prices: Lawson and Hanson, Solving Least Squares Problems (1974), chapter 23.
+Araki, J. Sched. 12 (2009), for one machine; the states of a cache are derived here. Level method: Lemarechal, Nemirovskii
+and Nesterov, Math. Programming 69 (1995). Nearest prices: Lawson and Hanson, Solving Least Squares Problems (1974), ch. 23.
 """
 
 from __future__ import annotations
@@ -94,7 +95,8 @@ class PriceAscent:
         value
             Cost sum w C of a schedule.
         """
-        ascent = cls(states, types, kinds, max(1, min(100, (1 << 27) // max(value, 1))), price, np.zeros((0, 0), np.int32))
+        scale = max(1, min(100, (1 << 27) // max(value, 1)))
+        ascent = cls(states, types, kinds, scale, price, np.zeros((0, 0), np.int32))
         ascent.price = ascent.rising(price)
         return ascent
 
@@ -120,7 +122,7 @@ class PriceAscent:
         return np.rint(self.rising(price) * self.scale).astype(np.int64)
 
     def moved(self, price: Floats, move: Floats) -> Floats:
-        """Return prices after a move of the price of the first type of every kind, and of the rise from type to type, f64[Q].
+        """Return prices after a move of the first price of every kind and of the rises from type to type, f64[Q].
 
         Parameters
         ----------
@@ -152,7 +154,7 @@ class PriceAscent:
         return np.flatnonzero(np.diff(self.types.kind, prepend=-1))
 
     def offers(self, rounds: int, charged: Ints) -> tuple[Ints, Ints]:
-        """Return the cost of the end of a kind in a round, and the type that ends, i64[rounds, K]; `NONE` and -1 if none can.
+        """Return what the end of a kind in a round costs, and the type that ends, i64[rounds, K]; `NONE`, -1: none can.
 
         Parameters
         ----------

@@ -149,8 +149,8 @@ def search(ascent: PriceAscent, limit: int, width: int, deadline: Deadline, mome
         tree = trail.parent, trail.kind, trail.round
         if (ascent.prices(t) != prices).any():
             prices, left = ascent.prices(t), (now.left[:count, word] >> shift) & packing[2]
-            seats = np.append(0, np.cumsum(prices[1, kinds.type]))
-            now.priced[:count, 1] = now.cost[:count] * ascent.scale + (seats[kinds.first + left] - seats[kinds.first]).sum(axis=1)
+            seats, first = np.append(0, np.cumsum(prices[1, kinds.type])), kinds.first
+            now.priced[:count, 1] = now.cost[:count] * ascent.scale + (seats[first + left] - seats[first]).sum(axis=1)
         if deadline.passed:
             bounds = _bounds(now, count, pair)
             return FoundEnds(None, min(least, int(bounds.min(initial=BEYOND))), False, kept)

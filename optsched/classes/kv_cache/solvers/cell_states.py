@@ -26,9 +26,9 @@ HASH = (1 << 62) - 1
 class Kinds(NamedTuple):
     """Requests that differ in their arrival only, by peak, output and weight.
 
-    ``peak``, ``output``, ``weight`` i64[K] are as of requests, ``number`` i64[K] counts them. Requests have seats: kind k has
-    seats ``first[k]`` to ``first[k] + number[k] - 1``, in order of arrival. ``least`` i64[n] is the first round in which the
-    request of a seat can end, ``type`` i64[n] its type.
+    ``peak``, ``output``, ``weight`` i64[K] are as of requests, ``number`` i64[K] counts them. Requests have seats: kind k
+    has seats ``first[k]`` to ``first[k] + number[k] - 1``, in order of arrival. ``least`` i64[n] is the first round in which
+    the request of a seat can end, ``type`` i64[n] its type.
     """
 
     peak: Ints
@@ -75,7 +75,7 @@ class Types(NamedTuple):
         """
         rows = np.stack([prompt + output, output, weight, arrival + output], axis=1)
         unique, of, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
-        peak, length, weights, least = np.ascontiguousarray(unique.T)
+        least, weights = np.ascontiguousarray(unique[:, 3]), np.ascontiguousarray(unique[:, 2])
         alike, kind = np.unique(unique[:, :3], axis=0, return_inverse=True)
         kind, seat = kind.reshape(-1).astype(np.int64), np.repeat(np.arange(count.size), count)
         number = np.bincount(kind, count).astype(np.int64)
