@@ -121,7 +121,7 @@ def test_the_api_is_in_groups_and_every_name_has_one(site: Path, extension: obje
 
 def test_the_view_has_no_constructor(site: Path) -> None:
     html = text_of(site, "api/view.html")
-    signature = re.search(r'<dt class="sig[^"]*" id="optsched.simulation.policy.View">(.*?)</dt>', html, re.DOTALL)
+    signature = re.search(r'<dt class="sig[^"]*" id="optsched.simulation.policy_view.View">(.*?)</dt>', html, re.DOTALL)
     assert signature
     assert "(" not in shown(signature[1])
 
