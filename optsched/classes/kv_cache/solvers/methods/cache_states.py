@@ -98,7 +98,7 @@ class RequestSearch:
         best = int(np.argmin([self.offer(end) for end in ends]))
         end, order = ends[best], orders[best]
         if requests.n >= MANY:
-            end = list_ends(requests, self.weight, order, ORDERS)
+            end = list_ends(requests, self.weight, order, ORDERS, state.deadline.share(0.1))
             self.offer(end)
         types, kinds = Types.of_requests(self.arrival, requests.prompt, requests.output, self.weight)
         states = cell_states(requests.cells, kinds)
