@@ -80,7 +80,8 @@ class Types(NamedTuple):
         kind, seat = kind.reshape(-1).astype(np.int64), np.repeat(np.arange(count.size), count)
         number = np.bincount(kind, count).astype(np.int64)
         first = np.cumsum(number) - number
-        kinds = Kinds(*np.ascontiguousarray(alike.T), number, first, least[seat], seat)
+        peaks, lengths, values = (np.ascontiguousarray(column) for column in alike.T)
+        kinds = Kinds(peaks, lengths, values, number, first, least[seat], seat)
         return cls(least, weights, count.astype(np.int64), of.reshape(-1).astype(np.int64), kind), kinds
 
 
