@@ -70,7 +70,7 @@ from optsched.solvers.sequence_paths import (
     simple_ascend,
     step,
 )
-from optsched.solvers.sequence_search import Hinges, improve_gapless, improve_sequence
+from optsched.solvers.sequence_search import improve_gapless, improve_sequence
 
 EXACT = 2.0**39  # value x slots: a multiplier is at most the value, a path has at most one job a slot
 # largest number of steps of an ascent: without rules, by pairs, on a graph, and by pairs within a node
@@ -93,27 +93,53 @@ EDGES = 20_000_000  # largest number of edges of a graph: some 700 MB
 
 @dataclass(frozen=True)
 class SingleMachine:
-    """Jobs of one machine: ``cost[j, s]`` of starting job j at s, lengths, releases, horizon H.
+    """Jobs of one machine: starting job j at s costs ``max(rise[j] s + base[j], 0)``.
 
-    Costs are integers and never fall in s.
+    Costs of integer starts are integers and never fall.
 
-    Shapes: cost f64[n, H + 1], length, release i64[n]. H must be late enough for every left-shifted schedule that could
-    be better than the incumbent; without releases it is the sum of the lengths.
+    Shapes: rise, base f64[n], length, release i64[n]. The horizon H must be late enough for every left-shifted schedule
+    that could be better than the incumbent; without releases it is the sum of the lengths.
     """
 
-    cost: Floats
+    rise: Floats
+    base: Floats
     length: Ints
     release: Ints
     horizon: int
-
-    def __post_init__(self) -> None:
-        """Store costs of one time next to each other (Fortran order), as the compiled loops read them."""
-        object.__setattr__(self, "cost", np.asfortranarray(self.cost))
 
     @property
     def idle(self) -> bool:
         """True if the machine may have to wait (some job is released after 0)."""
         return bool(self.release.max(initial=0) > 0)
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return int(self.length.size)
+
+    def cost(self, job: Ints, start: Ints | int) -> Floats:
+        """Return the costs of starting jobs, f64[k].
+
+        Parameters
+        ----------
+        job
+            Numbers of the jobs, i64[k].
+        start
+            Starts in slots, i64[k] or one for all.
+        """
+        return np.maximum(self.rise[job] * start + self.base[job], 0.0)
+
+    def sorted(self, order: Ints) -> SingleMachine:
+        """Return the jobs in another order.
+
+        Parameters
+        ----------
+        order
+            Present numbers of the jobs, i64[n].
+        """
+        return SingleMachine(
+            self.rise[order], self.base[order], self.length[order], self.release[order], self.horizon
+        )
 
 
 @dataclass(frozen=True)
@@ -165,12 +191,13 @@ def prove_single_machine(
     progress
         Function called with (value, bound, stages) after every stage.
     """
-    if machine.length.size == 1:
+    if machine.size == 1:
         return _alone(machine, upper, priced)
     # Shorter jobs, and jobs whose costs grow more, get smaller numbers: such a job can be proved to come first.
-    sort = np.lexsort((machine.cost[:, 0] - machine.cost.max(axis=1), machine.length))
+    jobs = np.arange(machine.size)
+    sort = np.lexsort((machine.cost(jobs, 0) - machine.cost(jobs, machine.horizon), machine.length))
     place = np.argsort(sort)
-    machine = SingleMachine(machine.cost[sort], machine.length[sort], machine.release[sort], machine.horizon)
+    machine = machine.sorted(sort)
     order = np.argsort(machine.release, kind="stable") if order is None else place[order]
     proof = _Proof(machine, upper, order, deadline, stage_limit, progress)
     with suppress(Late):
@@ -188,7 +215,7 @@ def prove_single_machine(
 def _alone(machine: SingleMachine, upper: int, priced: Callable[[Floats, float], None] | None) -> SequenceProof:
     # One job starts at its release. A table of one row is in the order of C and of Fortran: numba has another type for it,
     # for which all loops would be compiled once more.
-    cost = float(machine.cost[0, machine.release[0]])
+    cost = float(machine.cost(np.array([0]), machine.release)[0])
     if priced is not None:
         priced(np.array([cost]), cost)
     value = min(int(cost), upper)
@@ -216,18 +243,12 @@ class _Proof:
         self.machine, self.upper, self.deadline, self.limit, self.progress = machine, upper, deadline, limit, progress
         self.order, n = order, machine.length.size
         self.slowly = max(n / MANY, 1.0)
-        self.jobs = Jobs.of(machine.cost, machine.length, machine.release)
-        rise = machine.cost[:, -1] - machine.cost[:, -2]
-        # exact for a weight that counts from a due date on; for other costs the search is a heuristic all the same
-        self.hinges = Hinges(rise, machine.cost[:, -1] - rise * machine.horizon, machine.length)
+        self.jobs = Jobs.of(machine.rise, machine.base, machine.length, machine.release)
         self.starts: Ints | None = None
         self.nodes: list[_Node] = []
         self.current, self.stages = -NOTHING, 0
         self.missed, self._seen = np.zeros(n), np.argsort(order)
         self._random = np.array([1])
-        # without releases the machine never waits, and every path ends at the horizon
-        self.ends = np.full(machine.horizon + 1, machine.idle)
-        self.ends[machine.horizon] = True
 
     @property
     def bound(self) -> int:
@@ -266,7 +287,7 @@ class _Proof:
         theta, rounds, some = float(ascent.state[0]), PLAIN, int(max(CHUNK / (ascent.u.size * m.horizon), 1))
         while theta >= STILL and rounds > 0 and not most.passed:
             steps = min(rounds, some)
-            theta = simple_ascend(self.jobs.cost, ascent, m.length, self.alive, m.idle, apart, float(self.upper), steps)
+            theta = simple_ascend(self.jobs, ascent, self.alive, m.idle, apart, float(self.upper), steps)
             rounds -= some
         return ascent.u
 
@@ -277,13 +298,13 @@ class _Proof:
         for k, j in enumerate(self.order.tolist()):
             later = self.order[k + 1 :]
             sooner = starts[later] - self.machine.length[j]
-            saved[j] = cost[j, starts[j]] + np.sum(cost[later, starts[later]] - cost[later, sooner])
+            saved[j] = cost(self.order[k : k + 1], starts[j])[0] + np.sum(cost(later, starts[later]) - cost(later, sooner))
         return np.minimum(saved, float(self.upper))
 
     def plain(self, u: Floats) -> float:
         """Return the bound that multipliers prove without sequencing rules."""
         m, path = self.machine, np.empty(self.machine.horizon + 1)
-        cheapest_paths(self.jobs.cost, u, m.length, self.alive, m.idle, path)
+        cheapest_paths(self.jobs, u, self.alive, m.idle, path)
         return float(path[-1] + u.sum())
 
     def search(self, budget: int) -> None:
@@ -298,7 +319,7 @@ class _Proof:
     def _improve(self, order: Ints, budget: int) -> float:
         if self.machine.idle:
             return improve_sequence(order, budget, float(self.bound), self._random, self.jobs)
-        return improve_gapless(order, budget, float(self.bound), self._random, self.hinges)
+        return improve_gapless(order, budget, float(self.bound), self._random, self.jobs)
 
     def _follow(self, starts: Ints) -> None:
         """Search locally from the order of the jobs on a path; a job that the path misses keeps its last start."""
@@ -326,7 +347,7 @@ class _Proof:
 
     def improve(self, starts: Ints) -> None:
         """Keep a schedule if it is better than the incumbent."""
-        value = int(self.machine.cost[np.arange(starts.size), starts].sum())
+        value = int(self.machine.cost(np.arange(starts.size), starts).sum())
         if value < self.upper:
             self.upper, self.starts, self.order = value, starts.copy(), np.argsort(starts, kind="stable")
             self.nodes = [node for node in self.nodes if node.bound <= value - 1]
@@ -351,21 +372,21 @@ class _Proof:
         if self._ordered(alive) is None or not clear_cores(self.machine.length, alive):
             return True
         self.search(SEARCH)  # an incumbent far above the optimum removes little, and makes steps too long
-        pairs = PairPaths(self.jobs, alive, self.ends, self.deadline)
+        pairs = PairPaths(self.jobs, alive, self.machine.idle, self.deadline)
         if self.ascend(pairs, u, iterations, FIRST):
             return True
         self.search(SEARCH * u.size // (10 if self.machine.idle else 50))
         self.deadline.check()
         cutoff = self.upper - 1 - float(u.sum())
         graph = graph_of_pairs(pairs, u, cutoff, EDGES)
-        alive &= pairs.alive(self.machine.horizon)
+        alive &= pairs.alive()
         del pairs
         if graph is None:
             return False
-        paths = SequenceGraph(self.jobs, graph)
+        paths = SequenceGraph(self.jobs, graph, self.machine.horizon)
         if self.ascend(paths, u, GRAPH, LATER) or self._sublimated(paths, u, alive):
             return True
-        alive &= paths.alive(self.machine.horizon)
+        alive &= paths.alive()
         return False
 
     def _ordered(self, alive: Bools) -> tuple[Ints, Ints] | None:
@@ -385,12 +406,12 @@ class _Proof:
         False: the graph grew too large, or a limit came.
         """
         counted = np.zeros(u.size, dtype=bool)
-        while not self.full and paths.edges <= EDGES // 2 and not counted.all():
+        while not self.full and paths.size <= EDGES // 2 and not counted.all():
             # gain by cost: how often paths miss or repeat the job, and which part of the graph doubles
             share = paths.doubled()
             gain = np.where(counted, -1.0, self.missed / (share + 1e-4))
             best = np.argsort(-gain, kind="stable")[:TOGETHER]
-            alive &= paths.alive(self.machine.horizon)
+            alive &= paths.alive()
             windows = self._ordered(alive)
             if windows is None:
                 return True

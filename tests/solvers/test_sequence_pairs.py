@@ -7,7 +7,7 @@ from hypothesis import given, settings, strategies as st
 
 from optsched.deadline import NEVER
 from optsched.solvers.sequence_pairs import PairPaths
-from optsched.solvers.sequence_paths import NOTHING, Jobs, may_follow
+from optsched.solvers.sequence_paths import NOTHING, Jobs, cost_of, may_follow
 from solvers.test_single_machine import machines
 
 Arc = tuple[int, int]
@@ -18,7 +18,7 @@ def cheapest_of_all(
 ) -> tuple[dict[Arc, float], dict[Arc, float]]:
     """Return by arc (start, job) the cheapest path that ends with it, and the cheapest continuation after it."""
     arcs = [(int(s), int(j)) for s, j in zip(*np.nonzero(alive.T), strict=True)]
-    price = {(s, j): float(jobs.cost[j, s] - u[j]) for s, j in arcs}
+    price = {(s, j): float(cost_of.py_func(j, s, jobs) - u[j]) for s, j in arcs}
 
     def follows(before: Arc, after: Arc) -> bool:
         (a, i), (s, j) = before, after
@@ -39,7 +39,7 @@ def cheapest_of_all(
 @settings(max_examples=60)
 @given(machines(5), st.lists(st.integers(-5, 30), min_size=5, max_size=5), st.integers(0, 25), st.data())
 def test_lists_of_arcs_have_the_paths_of_the_recursion(machine, u, slack, data) -> None:  # type: ignore[no-untyped-def]
-    jobs, n = Jobs.of(machine.cost, machine.length, machine.release), machine.length.size
+    jobs, n = Jobs.of(machine.rise, machine.base, machine.length, machine.release), machine.length.size
     prices, at = np.array(u[:n], dtype=float), np.arange(machine.horizon + 1)[:, None]
     alive = ((at >= machine.release) & (at + machine.length <= machine.horizon)).T
     for _ in range(data.draw(st.integers(0, 3))):
@@ -48,13 +48,13 @@ def test_lists_of_arcs_have_the_paths_of_the_recursion(machine, u, slack, data) 
     ends[machine.horizon] = True
     best, rest = cheapest_of_all(jobs, prices, alive, ends)
     closing = [best[s, j] for s, j in best if ends[s + machine.length[j]]]
-    paths = PairPaths(jobs, alive, ends, NEVER)
+    paths = PairPaths(jobs, alive, machine.idle, NEVER)
     value = paths.cheapest(prices)
     assert value == min([NOTHING, *closing])
     if value < NOTHING:
         assert paths.visits @ machine.length <= machine.horizon
         paths.reduce(prices, value + slack)
-        left = {(int(s), int(j)) for s, j in zip(paths.arcs.start, paths.arcs.job, strict=True)}
+        left = {(int(s), int(j)) for s, j in zip(paths.arcs.time[paths.arcs.origin], paths.arcs.job, strict=True)}
         assert left == {arc for arc in best if best[arc] + rest[arc] <= value + slack}
-        assert paths.alive(machine.horizon).sum() == len(left)
+        assert paths.alive().sum() == len(left)
         assert paths.cheapest(prices) == value
