@@ -1,4 +1,4 @@
-"""Graph whose paths contain all better schedules, in which jobs are counted one after another; compiled.
+"""Graph whose paths contain all better schedules, for machines that may wait; jobs are counted in it; compiled.
 
 A node is a job with its start, an edge leads to the next job; node 0 is the source, the last one the sink. Nodes are in
 order of their starts. The edges that leave node v are ``first[v]`` to ``first[v + 1]`` (i64[nodes + 1]), and ``head``
@@ -14,7 +14,8 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.solvers.sequence_pairs import Arcs, PairPaths, next_arcs, share_between
+from optsched.solvers.sequence_arcs import Arcs, next_arcs, share_between
+from optsched.solvers.sequence_pairs import PairPaths
 from optsched.solvers.sequence_paths import NOTHING, Jobs, cost_of, may_follow, nearest
 
 
@@ -87,7 +88,11 @@ def _triple(h: int, a: int, i: int, b: int, j: int, s: int, jobs: Jobs) -> bool:
         return True
     least = cost_of(h, a, jobs) + cost_of(i, b, jobs) + cost_of(j, s, jobs)
     if jobs.release[i] <= a and jobs.release[j] <= a + jobs.length[i]:
-        other = cost_of(i, a, jobs) + cost_of(j, a + jobs.length[i], jobs) + cost_of(h, a + jobs.length[i] + jobs.length[j], jobs)
+        other = (
+            cost_of(i, a, jobs)
+            + cost_of(j, a + jobs.length[i], jobs)
+            + cost_of(h, a + jobs.length[i] + jobs.length[j], jobs)
+        )
         if other < least or (other == least and i < h):
             return False
     if jobs.release[j] <= a:

@@ -292,9 +292,7 @@ def cheapest_paths(jobs: Jobs, u: Floats, alive: Bools, idle: bool, best: Floats
 
 
 @njit(interpreted=False)
-def _two_cheapest(
-    jobs: Jobs, u: Floats, alive: Bools, idle: bool, apart: bool, best: Floats, last: Ints
-) -> None:
+def _two_cheapest(jobs: Jobs, u: Floats, alive: Bools, idle: bool, apart: bool, best: Floats, last: Ints) -> None:
     """Compute best[0, t], the cheapest path from 0 to t, and best[1, t], the cheapest with another last job.
 
     ``best`` is f64[2, H + 1]. ``last`` i64[2, H + 1] are the last jobs; -1: the path waits last. With ``apart`` no job

@@ -13,8 +13,6 @@ local search algorithms, EvoWorkshops 2001 (from recollection; neighbourhoods an
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from optsched.compiled import njit
