@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from optsched.bounds.lp_dual import price_certificate
+from optsched.io.traces.generate import generate
 from optsched.problem.arrays import Floats
 from optsched.problem.objectives import get_objective
 from optsched.solvers import sequence_pairs, single_machine
@@ -19,7 +20,7 @@ from optsched.solvers.methods.sequence_branching import machine_of, prices_of_mu
 from optsched.solvers.sequence_graph import _triple
 from optsched.solvers.sequence_paths import Ascent, Jobs, find_orders, may_follow, simple_ascend
 from optsched.solvers.sequence_search import improve_gapless, improve_sequence
-from optsched.solvers.single_machine import SingleMachine, prove_single_machine
+from optsched.solvers.single_machine import EXACT, SingleMachine, prove_single_machine
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
 from solvers.looks import Looks
@@ -279,6 +280,27 @@ def test_values_may_be_any_number_of_steps() -> None:
     assert solution.value_exact == solution.bound_exact == state.values_from + best
 
 
+def test_costs_beyond_exact_arithmetic_are_large_and_begin_at_the_same_start() -> None:
+    """Of a weight of 10^17 only the first late start matters: its cost is beyond every value that is allowed."""
+    state = SolveState(one_machine((0, 3, 1e17), (0, 2, 3), due=(4, 2)), get_objective("total_weighted_tardiness"))
+    state.search(0)
+    machine, start = machine_of(state, 5), np.arange(6)
+    heavy, light = (machine.cost(np.full(6, j), start).tolist() for j in (0, 1))
+    assert heavy[:2] == [0, 0]
+    assert min(heavy[2:]) > EXACT / 6
+    assert light == [0, 3, 6, 9, 12, 15]
+
+
 def test_one_job_is_proved_by_its_prices() -> None:
     solution = solve(one_machine((3, 4, 2)), "total_weighted_flow_time", model="sequence-branching")
     assert (solution.value_exact, solution.bound_exact, solution.status) == (Fraction(8), Fraction(8), "optimal")
+
+
+@pytest.mark.study
+@pytest.mark.parametrize(("tightness", "spread", "optimum"), [(0.6, 0.4, 1045276), (0.8, 0.6, 3286565)])
+def test_optima_of_300_jobs(tightness: float, spread: float, optimum: int) -> None:
+    instance = generate("tardiness", seed=1, jobs=300, tightness=tightness, spread=spread)
+    solution = solve(instance, model="sequence-branching")
+    assert (solution.status, solution.value, solution.bound) == ("optimal", optimum, optimum)
+    assert solution.certificate is not None
+    solution.certificate.verify(instance)
