@@ -88,11 +88,11 @@ endef
 unit: $(STAMP)
 	$(call tested,)
 
-# engines and rules compiled at their first call, and what needs machine code anyway: `make unit` interprets small runs
+# what needs machine code, and engines and rules compiled at their first call: `make unit` interprets small runs
+compiled: export OPTSCHED_COMPILED = 1
 compiled: $(STAMP)
-	$(call tested,-m 'compiled and not study' $(call marked,compiled))
-	export OPTSCHED_COMPILED=1; $(call tested,tests/frozen -k "not bounds" tests/simulation/test_sharing.py \
-	  tests/simulation/test_engine.py tests/simulation/test_iterations.py tests/simulation/test_decisions.py)
+	$(call tested,-m 'compiled and not study' $(call marked,compiled) tests/frozen \
+	  tests/simulation/test_engine.py tests/simulation/test_iterations.py)
 
 # what a change seldom breaks, or takes long: pages, pictures, wordings of commands, archives, studies in their small size
 release: $(STAMP)
@@ -128,7 +128,7 @@ clusters: $(CLUSTERS)
 docs: $(SITE)
 	$(BIN)/python docs/build.py
 
-# the same, with every link checked and every page opened in a browser, where one is installed
+# the same, with every link and the output of pages with pictures checked, and every page opened in a browser if there is one
 site: $(SITE)
 	$(BIN)/pytest -q -rs -m site tests/site
 

@@ -4,6 +4,9 @@ The sources are collected in build/docs/source: the pages of docs/ with adapted 
 CHANGELOG.md, and the pages that `_ext` writes from the registries (`catalogue.py`, `api_pages.py`), from the records of
 the studies (`study_pages.py`) and from all pictures (`gallery.py`). Pages are plain Markdown and readable without a site:
 the list of links of a page with subpages *is* its table of contents.
+
+``--fresh`` removes what earlier builds have kept. ``--check`` plays the pages with pictures and compares what they print
+with what they show, as `tests/pages` does for all other pages.
 """
 
 from __future__ import annotations
@@ -37,8 +40,11 @@ PLACED = {"README.md": "index.md", "CONTRIBUTING.md": "contributing.md", "CHANGE
 sys.path[:0] = [str(ROOT), str(ROOT / "tests"), str(DOCS / "_ext")]
 
 
-def pages() -> dict[str, str | bytes]:
-    """Return the content of every source by name: pages with their pictures, files of the root, catalogues."""
+def pages(check: bool = False) -> dict[str, str | bytes]:
+    """Return the content of every source by name: pages with their pictures, files of the root, catalogues.
+
+    ``check``: play all pages with pictures, and compare what they print with what they show (see `illustrated`).
+    """
     import api_pages
     import catalogue
     import gallery
@@ -50,7 +56,7 @@ def pages() -> dict[str, str | bytes]:
     found: dict[str, str | bytes] = {}
     for path in DOCS.rglob("*.md"):
         name = path.relative_to(DOCS).as_posix()
-        found[name], drawn = illustrated(name, linked(path.read_text(encoding="utf-8"), name))
+        found[name], drawn = illustrated(name, linked(path.read_text(encoding="utf-8"), name), check)
         found |= drawn
     for name in ("CONTRIBUTING.md", "CHANGELOG.md"):
         found[PLACED[name]] = linked((ROOT / name).read_text(encoding="utf-8"), "../" + name)
@@ -103,22 +109,24 @@ def linked(text: str, name: str) -> str:
     return "".join(part if k % 2 else re.sub(r"\]\(([^)\s]+)\)", link, part) for k, part in enumerate(parts))
 
 
-def illustrated(name: str, text: str) -> tuple[str, dict[str, bytes]]:
+def illustrated(name: str, text: str, check: bool = False) -> tuple[str, dict[str, bytes]]:
     """Return the page with the pictures that its blocks draw, each after its block.
 
-    The page is played as in the tests. Pictures are kept until the page or the drawing code changes.
+    The page is played as in the tests. Pictures are kept until the page or the drawing code changes; ``check`` plays the
+    page in any case. Raises ValueError if a block does not print what the page shows.
     """
     from pages.page import Page
-    from pages.player import play
+    from pages.player import WIDTH, difference, play
 
     from optsched.plot.canvas import ShownFigure, png_of
 
     page = Page(DOCS / name)
-    if not any(re.search(r"\bosd\.plot\.|^optsched plot ", block.text, re.MULTILINE) for block in page.blocks):
+    if not page.draws:
         return text, {}
     drawing = [path.read_bytes() for path in sorted((ROOT / "optsched" / "plot").glob("*.py"))]
     kept = BUILT / "drawn" / hashlib.sha256(b"".join([page.text.encode(), *drawing])).hexdigest()[:16]
-    if not kept.exists():
+    if check or not kept.exists():
+        os.environ["COLUMNS"] = WIDTH
         figures: list[ShownFigure] = []
         begun = ShownFigure.__init__
 
@@ -128,12 +136,17 @@ def illustrated(name: str, text: str) -> tuple[str, dict[str, bytes]]:
 
         ShownFigure.__init__ = noted
         made = {}
-        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
-            for played in play(page, Path(folder)):
-                for k, figure in enumerate(figures):
-                    made[f"{page.blocks.index(played.block)}-{k}.png"] = png_of(figure)
-                figures.clear()
-        ShownFigure.__init__ = begun
+        try:
+            with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+                for played in play(page, Path(folder)):
+                    if difference(played):
+                        raise ValueError(f"docs/{name}: {difference(played)}")
+                    for k, figure in enumerate(figures):
+                        made[f"{page.blocks.index(played.block)}-{k}.png"] = png_of(figure)
+                    figures.clear()
+        finally:
+            ShownFigure.__init__ = begun
+        shutil.rmtree(kept, ignore_errors=True)
         kept.mkdir(parents=True)  # all pictures of a page, or none
         for file, content in made.items():
             (kept / file).write_bytes(content)
@@ -160,9 +173,9 @@ def title(notebook: Path) -> str:
     return next(line.removeprefix("# ").strip() for line in lines if line.startswith("# "))
 
 
-def assemble() -> None:
+def assemble(check: bool = False) -> None:
     """Write the sources that have changed, and remove those that no longer exist."""
-    contents = {name: text.encode() if isinstance(text, str) else text for name, text in pages().items()}
+    contents = {name: text.encode() if isinstance(text, str) else text for name, text in pages(check).items()}
     contents |= {f"notebooks/{path.name}": path.read_bytes() for path in notebooks()}
     contents |= {path.name: path.read_bytes() for path in DOCS.glob("*.png")}
     for path in [*SOURCE.rglob("*")]:
@@ -183,7 +196,7 @@ def main() -> int:
     began = time.perf_counter()
     if "--fresh" in sys.argv[1:]:
         shutil.rmtree(BUILT, ignore_errors=True)
-    assemble()
+    assemble("--check" in sys.argv[1:])
     options = ["-W", "--keep-going", "-q", "-c", str(DOCS), "-d", str(BUILT / "doctrees")]
     failed = sphinx([*options, str(SOURCE), str(HTML)])
     files = [path for path in HTML.rglob("*") if path.is_file()]

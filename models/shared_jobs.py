@@ -25,8 +25,9 @@ import numpy as np
 from optsched.classes import require_whole_jobs, usual_class
 from optsched.errors import InputError, check_legal
 from optsched.models.event_completions import event_completions
+from optsched.problem.gpu_names import node_first
 from optsched.problem.instance import Instance
-from optsched.problem.schedule import SharedSchedule, node_first
+from optsched.problem.schedule import SharedSchedule
 from optsched.speeds.duration import segment_paces
 from optsched.speeds.partner_rates import SharingRates, sharing_rates
 

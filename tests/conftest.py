@@ -27,6 +27,11 @@ settings.load_profile("optsched")
 
 
 LONG = ("release", "study", "bench")
+# `make compiled` also runs these tests of `make unit`, with every function compiled at its first call.
+COMPILED_TOO = (
+    "tests/frozen/",
+    *(f"tests/simulation/test_{name}.py" for name in ("sharing", "engine", "iterations", "decisions")),
+)
 gc.disable()  # until all is imported and collected
 gc.set_threshold(20_000)
 
@@ -34,6 +39,11 @@ gc.set_threshold(20_000)
 @pytest.hookimpl(tryfirst=True)  # before pytest-xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Of several processes one runs a file, so that what its tests share is computed once; a study is too long for that."""
+    if os.environ.get("OPTSCHED_COMPILED"):
+        for item in items:
+            others = any(map(item.get_closest_marker, (*LONG, "compiled")))
+            if item.nodeid.startswith(COMPILED_TOO) and not others and "bounds" not in item.name:
+                item.add_marker(pytest.mark.compiled(at_first_call=True))
     if not explored():
         for item in items:
             if item.get_closest_marker("xdist_group") is None:
@@ -70,13 +80,14 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """What a compilation is worth in units of interpreted work.
 
     Compiling takes longer than all small runs together: they are interpreted for longer than for users. Long tests have the
-    price of users. With ``make compiled`` all is compiled.
+    price of users. The tests `COMPILED_TOO` compile all in ``make compiled``.
     """
     from optsched.compiled import function
 
     usual = price_of_users()  # before it is changed
     function.PRICE = usual * (1 if any(map(item.get_closest_marker, LONG)) else 80)
-    if os.environ.get("OPTSCHED_COMPILED"):
+    compiled = item.get_closest_marker("compiled")
+    if compiled is not None and compiled.kwargs.get("at_first_call"):
         function.PRICE = -1
 
 

@@ -106,6 +106,10 @@ def test_where_nothing_can_be_written_functions_are_compiled_for_this_process(
     """A disk that is full: opening the file fails, now and again."""
     monkeypatch.setattr(function, "folder_of", lambda _: "" if kept_code._nothing else str(tmp_path))
     monkeypatch.setattr(kept_code, "_nothing", False)
+    # The remedies remove the machine code of all functions in use. That of the package is for other tests.
+    package = [file for folder in filter(None, kept_code._used) for file in Path(folder).rglob("*.nb[ic]")]
+    monkeypatch.setattr(kept_code, "_used", {str(tmp_path)})
+    monkeypatch.setattr(function, "FUNCTIONS", [])
 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -116,6 +120,7 @@ def test_where_nothing_can_be_written_functions_are_compiled_for_this_process(
         disk.setattr("os.replace", full)
         assert calls(1) == 4
     assert kept_code._nothing
+    assert all(file.is_file() for file in package)
 
 
 @pytest.mark.skipif(os.name != "posix", reason="a path that is no file anywhere")

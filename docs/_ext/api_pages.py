@@ -12,7 +12,7 @@ from catalogue import plain, rst, with_formulas
 
 import optsched
 
-VIEW = "optsched.simulation.policy.View"
+VIEW = "optsched.simulation.policy_view.View"
 # page: (heading, purpose, names of `optsched`, namespaces whose names are all on the page)
 TASKS: dict[str, tuple[str, str, str, tuple[str, ...]]] = {
     "load": (

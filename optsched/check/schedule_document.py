@@ -21,9 +21,10 @@ from optsched.classes import every_class
 from optsched.errors import InputError, check_legal, naming
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.documents import parse_json
+from optsched.problem.gpu_names import named_anyway
 from optsched.problem.instance import Instance
 from optsched.problem.parquet import read_parquet
-from optsched.problem.schedule import Schedule, ends_of, named_anyway, require_any_gpus
+from optsched.problem.schedule import Schedule, ends_of, require_any_gpus
 
 FORMAT = "optsched-schedule/1"
 PARQUET_MAGIC = b"PAR1"

@@ -93,7 +93,8 @@ def _queueing(run: Run, saving: Saving | None) -> tuple[str, str, str]:
     queued = "-" if run.unfinished else number(queued_hours(run))
     if saving is None:
         return queued, "-", "-"
-    drawn = "-" if saving.low is None else f"{number(saving.low, 3)} to {number(saving.high, 3)}"
+    low, high = saving.low, saving.high
+    drawn = "-" if low is None or high is None else f"{number(low, 3, 'down')} to {number(high, 3, 'up')}"
     return queued, number(saving.gpu_hours), drawn
 
 

@@ -56,7 +56,7 @@ def library(
 
 
 def _check(file: str, as_json: bool) -> None:
-    from optsched.io.library import check_submission
+    from optsched.io.submission import check_submission
 
     submission = check_submission(Path(file))
     if as_json:

@@ -13,8 +13,9 @@ import polars as pl
 from optsched.classes import usual_class
 from optsched.io.traces.log_reading import moment_in_words, unit_of
 from optsched.problem.arrays import Floats, Ints
+from optsched.problem.gpu_names import named_anyway
 from optsched.problem.instance import Instance
-from optsched.problem.schedule import Schedule, named_anyway
+from optsched.problem.schedule import Schedule
 from optsched.rounding import counted, number
 from optsched.simulation.knowledge import NOT_STATED
 from optsched.simulation.metrics import HOUR, first_starts, metrics, without_overhead

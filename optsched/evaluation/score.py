@@ -21,7 +21,7 @@ from optsched.evaluation.as_logged import IdleSpan, Inconsistency, LoggedRun, as
 from optsched.evaluation.optimum_bounds import OptimumBounds
 from optsched.evaluation.quick_bounds import SINGLE, least_bounded_slowdown, quick_bound
 from optsched.evaluation.report import Line, Report
-from optsched.io.traces.log_reading import dates_of, unit_of
+from optsched.io.traces.log_reading import dates_of, last_moment, unit_of
 from optsched.problem.instance import Instance, Source, instance_of
 from optsched.problem.objectives import get_objective, objective_of
 from optsched.problem.schedule import Schedule, Scheduled, schedule_in
@@ -376,12 +376,11 @@ SPANS_OF_TIME = (("months", 30.44 * 86400), ("weeks", WEEK), ("days", 86400.0), 
 
 
 def _span_in_words(run: Run) -> str:
-    # from the first arrival to the last completion
-    local = run.schedule.relative
-    end = float(local.end.max(initial=0.0))
-    seconds, dates = (
-        end - float(local.instance.arrival.min(initial=0.0)),
-        dates_of(run.instance, last=run.instance.epoch + end),
-    )
+    """Return the span of a schedule that ran, and otherwise of the log; without dates, that of the schedule."""
+    instance, local = run.instance, run.schedule.relative
+    first, end = float(local.instance.arrival.min(initial=0.0)), float(local.end.max(initial=0.0))
+    if not isinstance(run, LoggedRun) and dates_of(instance):
+        end = last_moment(instance) - instance.epoch  # a simulated schedule may last longer than its log
+    seconds, dates = end - first, dates_of(instance, last=instance.epoch + end)
     found = next((f"{fixed(seconds / size, 0)} {unit}" for unit, size in SPANS_OF_TIME if seconds >= 2 * size), None)
     return (found or f"{number(seconds, 3)} seconds") + (f" ({dates})" if dates else "")

@@ -15,8 +15,8 @@ import numpy as np
 
 from optsched.compiled import INNER, NESTED, njit, record
 from optsched.problem.arrays import Floats, Ints
+from optsched.problem.gpu_names import node_first
 from optsched.problem.instance import Instance
-from optsched.problem.schedule import node_first
 from optsched.simulation.next_event import set_change, set_finish
 from optsched.simulation.records import (
     CANDIDATE,

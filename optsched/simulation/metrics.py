@@ -15,8 +15,9 @@ import numpy.typing as npt
 import polars as pl
 
 from optsched.problem.arrays import Floats
+from optsched.problem.gpu_names import node_first
 from optsched.problem.instance import Instance
-from optsched.problem.schedule import Schedule, node_first
+from optsched.problem.schedule import Schedule
 from optsched.problem.table import Table
 from optsched.speeds.duration import segment_paces, solo_times
 

@@ -12,10 +12,11 @@ import numpy as np
 from optsched.classes import NONPREEMPTIVE, PREEMPTIVE
 from optsched.errors import SimulationError
 from optsched.problem.arrays import Floats, Ints
+from optsched.problem.gpu_names import node_first
 from optsched.problem.html import html_of, number
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
-from optsched.problem.schedule import Schedule, SharedSchedule, completion_of, node_first, received_of
+from optsched.problem.schedule import Schedule, SharedSchedule, completion_of, received_of
 from optsched.problem.table import Table
 from optsched.registry import PartsByClass
 from optsched.simulation.colocation import ColocationContext

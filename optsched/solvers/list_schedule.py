@@ -17,9 +17,10 @@ from optsched.compiled import njit
 from optsched.deadline import NEVER as ENDLESS, Deadline
 from optsched.errors import InputError
 from optsched.problem.arrays import Floats, Ints
+from optsched.problem.gpu_names import assign_gpus, node_first
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import objective_of
-from optsched.problem.schedule import Schedule, assign_gpus, node_first
+from optsched.problem.schedule import Schedule
 from optsched.registry import Registry
 from optsched.solvers.generation import (
     INTERPRETED,

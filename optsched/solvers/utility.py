@@ -25,9 +25,10 @@ from optsched.errors import InputError, OptschedError
 from optsched.models.hadar_rounds import ENOUGH, RoundProblem, round_problem
 from optsched.models.program import rounds_of
 from optsched.problem.arrays import Floats
+from optsched.problem.gpu_names import node_first
 from optsched.problem.instance import Instance
 from optsched.problem.objectives import Objective
-from optsched.problem.schedule import Schedule, node_first
+from optsched.problem.schedule import Schedule
 from optsched.solvers.linear_program import Size
 from optsched.solvers.round_packing import pack_rounds
 from optsched.solvers.round_places import Placed

@@ -29,8 +29,9 @@ from optsched.errors import InputError, OptschedError
 from optsched.guarantees.optimum import stating
 from optsched.io import index
 from optsched.io.index import SEPARATOR, LibraryEntry, entries, instances_folder
-from optsched.io.library import ROUNDED, BestKnown, check_submission, class_for, in_library, read_proof
+from optsched.io.library import ROUNDED, BestKnown, class_for, in_library, read_proof
 from optsched.io.sources import load, made
+from optsched.io.submission import check_submission
 from optsched.policies.simulate import simulate
 from optsched.problem.atomic_files import write_atomic
 from optsched.problem.instance import Instance

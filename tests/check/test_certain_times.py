@@ -20,7 +20,8 @@ from optsched.classes import class_stated
 from optsched.contract.instances import random_sharing_instance, random_task_instance
 from optsched.evaluation.measured_ratio import BoundShown
 from optsched.evaluation.optimum_bounds import OptimumBounds
-from optsched.io.library import best_known, check_submission
+from optsched.io.library import best_known
+from optsched.io.submission import check_submission
 from optsched.policies.simulate import simulate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.schedule import Schedule, Segment

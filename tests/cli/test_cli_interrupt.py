@@ -255,7 +255,7 @@ def test_reproduce_stops_with_its_processes() -> None:
 def test_compiled_loops_of_many_seconds_let_other_threads_run() -> None:
     import_modules("optsched.bounds")
     for loop in (improve_order, improve_sequence, improve_gapless, *FUNCTIONS):
-        assert loop.dispatcher().targetoptions["nogil"], loop
+        assert loop._made().targetoptions["nogil"], loop  # made as `dispatcher` makes it, and not compiled
 
 
 def test_work_gives_its_result_or_its_error_and_ctrl_c_leaves_it_behind() -> None:

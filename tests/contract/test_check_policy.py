@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from optsched.contract.examine import CHECKS, Examination, examine
+from optsched.contract.checks import CHECKS
+from optsched.contract.examine import Examination, examine
 from optsched.contract.levels import Subject
 from optsched.errors import InputError
 from optsched.problem.instance import Instance

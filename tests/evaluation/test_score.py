@@ -32,6 +32,18 @@ LOG = Instance(
 )
 
 
+def test_a_simulated_schedule_has_the_dates_of_its_log(tmp_path: Path) -> None:
+    days = [f"j{day},2017-10-{day + 1:02d} 00:00:00,{30 * 86400},1" for day in range(31)]
+    (tmp_path / "october.csv").write_text("\n".join(["id,submitted,duration,gpus", *days]) + "\n")
+    jobs = load(
+        f"csv:{tmp_path / 'october.csv'}",
+        columns={"arrival": "submitted", "duration": "duration", "gpus": "gpus"},
+        cluster="1x1",
+    )
+    result = score(simulate(jobs, "fifo").schedule)  # it ends in April 2020
+    assert result.sentence.startswith("the jobs of these 4 weeks (2017-10-01 to 2017-10-31) took ")
+
+
 def test_the_sentence_of_a_small_log() -> None:
     result = score(LOG)
     assert result.line.value == 100 + 95 + 50 + 100

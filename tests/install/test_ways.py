@@ -1,8 +1,8 @@
-"""Every way by which people install, each into an environment of its own: what arrives is the tree, and it works.
+"""Every way by which people install, each into an environment of its own: the tree arrives, and it works.
 
-The package index is needed, for the build backend and, on the first way, for all dependencies. The other ways borrow those
-of the first unless OPTSCHED_WHOLE is set (``make install-check WHOLE=1``): they differ in how the package is built and put
-in its place, not in what it depends on.
+The package index is needed for the build backend and, for one `pip install .`, for all dependencies. The other ways borrow
+the declared dependencies from the environment of the tests (``make install-check WHOLE=1``: each installs them). They differ
+in how the package is built and put in its place, not in its dependencies.
 """
 
 from __future__ import annotations
@@ -13,16 +13,18 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Callable
+from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from install.archives import in_tree
 from install.environments import lock, travel
 from install.interpreters import newer
 
 pytestmark = pytest.mark.install
-WAYS = pytest.mark.xdist_group("ways")  # they share what the first one installed; the newer Python goes beside them
+WAYS = pytest.mark.xdist_group("ways")  # they share the repository; the newer Python runs beside them
 
 WHOLE = bool(os.environ.get("OPTSCHED_WHOLE"))
 UV = shutil.which("uv")
@@ -54,7 +56,7 @@ class Stopwatch:
 
 
 class Environment:
-    """A virtual environment with nothing but its pip; or with ``borrowed`` dependencies, and the pip of here."""
+    """A virtual environment with nothing but its pip; or with ``borrowed`` dependencies, and the pip of the tests."""
 
     def __init__(self, folder: Path, interpreter: str | Path = sys.executable, borrowed: Path | None = None) -> None:
         do(interpreter, "-m", "venv", *([] if borrowed is None else ["--without-pip"]), folder)
@@ -124,45 +126,52 @@ def whole_journey(environment: Environment, tree: Path, folder: Path) -> None:
 
 
 @pytest.fixture(scope="session")
-def first(tree: Path, tmp_path_factory: pytest.TempPathFactory) -> tuple[Environment, str]:
-    """``pip install .`` with all dependencies, and how long it took."""
-    watch = Stopwatch()
-    environment = Environment(tmp_path_factory.mktemp("first") / "env")
-    # byte code of all that is installed would be half of the time; a user has it made, and so does WHOLE=1
-    environment.pip(*([] if WHOLE else ["--no-compile"]), tree)
-    return environment, str(watch)
-
-
-@pytest.fixture(scope="session")
-def borrowed(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path | None:
-    """What the first way installed, without the package itself; None where every way installs its own."""
-    if WHOLE:
-        return None
-    folder = tmp_path_factory.mktemp("dependencies")
-    for each in request.getfixturevalue("first")[0].site.iterdir():
-        if not each.name.startswith(("optsched", "pip", "setuptools", "_distutils_hack", "distutils-")):
-            (folder / each.name).symlink_to(each)
+def declared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The declared dependencies of this environment and theirs, without extras: links to what pip has installed."""
+    folder, names, waiting = tmp_path_factory.mktemp("dependencies"), {"optsched"}, ["optsched"]
+    while waiting:
+        distribution = metadata.distribution(waiting.pop())
+        requirements = map(Requirement, distribution.requires or ())
+        needed = {each.name for each in requirements if each.marker is None or each.marker.evaluate({"extra": ""})}
+        waiting += needed - names
+        names |= needed
+        for top in {file.parts[0] for file in distribution.files or ()} - {"..", "__pycache__"}:
+            if distribution.name != "optsched" and not (folder / top).is_symlink():
+                (folder / top).symlink_to(Path(str(distribution.locate_file(top))))
     return folder
 
 
+@pytest.fixture(scope="session")
+def borrowed(request: pytest.FixtureRequest) -> Path | None:
+    """The folder of declared dependencies; None where every way installs its own."""
+    folder: Path | None = None if WHOLE else request.getfixturevalue("declared")
+    return folder
+
+
+def installed(tree: Path, folder: Path, report: Report, python: str | Path, borrowed: Path | None) -> None:
+    """``pip install .``, the journey, and whether pip finds every declared dependency there."""
+    watch = Stopwatch()
+    environment = Environment(folder / "env", python, borrowed)
+    # byte code of all that is installed would be half of the time; a user has it made, and so does WHOLE=1
+    environment.pip(*([] if WHOLE else ["--no-compile"]), tree)
+    took = str(watch)
+    report(f"{Path(python).name} -m pip install .: {took}, {environment.megabytes:.0f} MB")
+    do(*environment.runner, "check")
+    (folder / "elsewhere").mkdir()
+    whole_journey(environment, tree, folder / "elsewhere")
+
+
 @WAYS
-def test_pip_install(first: tuple[Environment, str], tree: Path, tmp_path: Path, report: Report) -> None:
-    environment, took = first
-    report(f"pip install .: {took}, {environment.megabytes:.0f} MB")
-    whole_journey(environment, tree, tmp_path)
+def test_pip_install(tree: Path, borrowed: Path | None, tmp_path: Path, report: Report) -> None:
+    # one Python installs all dependencies; `make setup` has just installed them for this one
+    installed(tree, tmp_path, report, sys.executable, borrowed if newer() else None)
 
 
 def test_pip_install_with_a_newer_python(tree: Path, tmp_path: Path, report: Report) -> None:
     python = newer()
     if python is None:
         pytest.skip("there is no newer Python than the one that runs the tests")
-    watch = Stopwatch()
-    environment = Environment(tmp_path / "env", python)
-    environment.pip("--no-compile", tree)  # byte code of all that is installed would be a third of the time
-    took = str(watch)
-    report(f"{python.name} -m pip install .: {took}, {environment.megabytes:.0f} MB")
-    (tmp_path / "elsewhere").mkdir()
-    whole_journey(environment, tree, tmp_path / "elsewhere")
+    installed(tree, tmp_path, report, python, None)
 
 
 def pip_wheel(environment: Environment, source: Path, work: Path) -> None:

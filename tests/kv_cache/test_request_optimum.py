@@ -98,7 +98,6 @@ def test_a_search_over_orders_gains_whatever_the_slices(monkeypatch: pytest.Monk
 
 
 @pytest.mark.release
-@pytest.mark.compiled
 def test_an_interval_has_the_optimum() -> None:
     """A search without proof ends with a bound and a schedule around the optimum, with prices for stretches of rounds."""
     instance = generate("kv-paper", 3, jobs=14)

@@ -51,6 +51,11 @@ class Page:
         return [Block(m[1], m[2], m.start(2), m.end(2)) for m in FENCE.finditer(self.text)]
 
     @cached_property
+    def draws(self) -> bool:
+        """True if a block draws a picture, which the site shows."""
+        return any(re.search(r"\bosd\.plot\.|^optsched plot ", block.text, re.MULTILINE) for block in self.blocks)
+
+    @cached_property
     def prose(self) -> str:
         """The page without its fenced blocks."""
         return FENCE.sub("", self.text)

@@ -88,6 +88,13 @@ def same(printed: str, said: str) -> bool:
     return tidy(printed) == tidy(said)
 
 
+def difference(played: Played) -> str:
+    """Return a message if the page does not show what a block prints; empty if it does, or shows nothing."""
+    if played.said is None or same(played.printed, played.said.text):
+        return ""
+    return f"not what is printed (make pages writes it):\n{played.block.text}\n{tidy(played.printed)}"
+
+
 def tidy(printed: str) -> str:
     """Without blanks at the ends of lines, and with one newline at the end."""
     return "".join(f"{line.rstrip()}\n" for line in printed.strip("\n").splitlines())

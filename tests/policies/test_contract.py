@@ -14,7 +14,7 @@ import pytest
 
 import optsched.policies
 from optsched.cli.catalogue_entry import described_parameters
-from optsched.contract.examine import CHECKS, unknown_jobs
+from optsched.contract.checks import CHECKS, unknown_jobs
 from optsched.contract.levels import WHOLE, Subject
 from optsched.policies import POLICIES, TABLES
 from optsched.policies.placements import PLACEMENTS

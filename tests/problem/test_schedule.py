@@ -18,8 +18,9 @@ from refusals import one_line
 
 from optsched.errors import InputError
 from optsched.problem.cluster import Cluster
+from optsched.problem.gpu_names import assign_gpus, named_anyway, node_first
 from optsched.problem.instance import Instance, Job
-from optsched.problem.schedule import Schedule, Segment, assign_gpus, named_anyway, node_first
+from optsched.problem.schedule import Schedule, Segment
 from optsched.problem.schedule_file import Segments, _lists, read_segments, write_segments
 
 TWO = Instance([Job("a", gpus=2, duration=3), Job("b", arrival=1, duration=2)], "2x2", "two")

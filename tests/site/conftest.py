@@ -1,4 +1,4 @@
-"""The site is built once, as ``make docs`` builds it."""
+"""The site is built once, as ``make docs`` builds it, and what its pages with pictures print is compared."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def browser_ends() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def site() -> Path:
-    """The folder of the site; a warning of Sphinx, or a cell of a notebook that fails, fails all tests of it."""
+    """The folder of the site; a warning of Sphinx, a cell that fails, or a page that shows other output fails all tests."""
     pytest.importorskip("myst_nb", reason="the extra optsched[docs] is not installed")
-    built = subprocess.run([sys.executable, "docs/build.py"], cwd=ROOT, capture_output=True, text=True)
+    built = subprocess.run([sys.executable, "docs/build.py", "--check"], cwd=ROOT, capture_output=True, text=True)
     assert built.returncode == 0, built.stdout + built.stderr
     print(built.stdout)
     return ROOT / "build" / "docs" / "html"

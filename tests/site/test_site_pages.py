@@ -68,6 +68,19 @@ def test_the_gallery_has_a_thumbnail_of_every_picture_and_of_every_notebook_that
     assert sum(page == "pictures.html" for page in drawn) >= 10
 
 
+def test_a_page_with_a_picture_that_shows_other_output_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(ROOT / "docs")
+    monkeypatch.setenv("COLUMNS", "80")
+    build = importlib.import_module("build")
+    monkeypatch.setattr(build, "DOCS", tmp_path)
+    monkeypatch.setattr(build, "BUILT", tmp_path / "built")
+    (tmp_path / "page.md").write_text("```python\nprint('osd.plot.gantt')\n```\n\n```text\nosd.plot.tasks\n```\n")
+    with pytest.raises(ValueError, match=r"docs/page\.md: not what is printed"):
+        build.illustrated("page.md", "", check=True)
+
+
 def test_executed_notebooks_are_there_to_look_at(site: Path) -> None:
     for path in (ROOT / "notebooks").glob("*.ipynb"):
         copy = json.loads((site / "notebooks" / "executed" / path.name).read_text(encoding="utf-8"))
@@ -121,7 +134,7 @@ def test_the_api_is_in_groups_and_every_name_has_one(site: Path, extension: obje
 
 def test_the_view_has_no_constructor(site: Path) -> None:
     html = text_of(site, "api/view.html")
-    signature = re.search(r'<dt class="sig[^"]*" id="optsched.simulation.policy.View">(.*?)</dt>', html, re.DOTALL)
+    signature = re.search(r'<dt class="sig[^"]*" id="optsched.simulation.policy_view.View">(.*?)</dt>', html, re.DOTALL)
     assert signature
     assert "(" not in shown(signature[1])
 

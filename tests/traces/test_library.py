@@ -17,8 +17,9 @@ import optsched as osd
 from optsched.errors import InputError, OptschedError
 from optsched.io import index
 from optsched.io.index import LibraryEntry, entries, entry, extracted, instances_folder, write_index, write_proofs
-from optsched.io.library import ROUNDING, BestKnown, best_known, check_submission, library
+from optsched.io.library import ROUNDING, BestKnown, best_known, library
 from optsched.io.sources import load, made
+from optsched.io.submission import check_submission
 from optsched.problem.objectives import get_objective
 from optsched.studies import make_library as study
 from optsched.studies.make_library import accept, assemble, check, prove, prove_all, recipes

@@ -168,10 +168,20 @@ def dates_of(instance: Instance, form: str = "%Y-%m-%d", last: float | None = No
     clock = clock_of(instance)
     if clock is None or not instance.n:
         return ""
-    if last is None:
-        ends = instance.table.select(pl.col("ran").explode().list.get(1).max()).item()
-        last = max(float(instance.arrival.max()), instance.epoch if ends is None else ends)
+    last = last_moment(instance) if last is None else last
     return " to ".join(dict.fromkeys(clock.date(seconds, form) for seconds in (instance.epoch, last)))
+
+
+def last_moment(instance: Instance) -> float:
+    """Return the last end of a log that is known, or its last submission, in seconds on the clock of the instance.
+
+    Parameters
+    ----------
+    instance
+        Jobs and cluster, at least one job.
+    """
+    ends = instance.table.select(pl.col("ran").explode().list.get(1).max()).item()
+    return max(float(instance.arrival.max()), instance.epoch if ends is None else ends)
 
 
 def moment_in_words(instance: Instance, seconds: float) -> str:

@@ -43,8 +43,8 @@ from optsched.classes.task_sharing.simulation.task_state import (
 from optsched.compiled import Function, Stopwatch, slice_of, worked
 from optsched.errors import InputError, SimulationError, check_legal
 from optsched.problem.arrays import Floats
+from optsched.problem.gpu_names import node_first
 from optsched.problem.instance import Instance
-from optsched.problem.schedule import node_first
 from optsched.simulation.adopted import adopt
 from optsched.simulation.metrics import offered_seconds
 from optsched.simulation.placement import Placement

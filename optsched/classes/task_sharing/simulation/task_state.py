@@ -11,8 +11,8 @@ from optsched.classes.task_sharing.simulation.links import Links, filled, new_li
 from optsched.classes.task_sharing.simulation.task_policy import TaskOrder
 from optsched.compiled import record
 from optsched.problem.arrays import Bools, Floats, Ints
+from optsched.problem.gpu_names import node_first
 from optsched.problem.instance import Instance
-from optsched.problem.schedule import node_first
 from optsched.simulation.next_event import new_tree
 from optsched.simulation.placement import Placement
 from optsched.simulation.state import twice
