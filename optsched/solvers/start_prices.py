@@ -150,15 +150,39 @@ class StartBounds:
     paid: Ints
     least: Ints
 
-    def after(self, gone: Bools) -> Ints:
-        """Return sum_{u >= t} D_u(g), i64[G + 1, slots + 1], without the jobs that are gone.
+    @cached_property
+    def _payers(self) -> tuple[Ints, Ints, Bools]:
+        """Slot and job of every pair in which the job may pay, by slot; True if its price is positive."""
+        begin, who = self.jobs.running
+        slot = np.repeat(np.arange(begin.size - 1), np.diff(begin))
+        return slot, who, self.prices[who, slot] > 0
+
+    def payers(self, gone: Bools) -> tuple[Ints, Ints]:
+        """Return (where every slot begins i64[slots + 1], the jobs with a positive price in it).
 
         Parameters
         ----------
         gone
             Jobs that do not count, bool[n].
         """
-        return _after(*self.jobs.running, self.jobs.gpus, self.prices, self.jobs.total, gone)
+        slot, who, pays = self._payers
+        pays = pays & ~gone[who]
+        return np.concatenate([[0], np.cumsum(np.bincount(slot[pays], minlength=self.jobs.slots))]), who[pays]
+
+    def after(self, gone: Bools, payers: tuple[Ints, Ints] | None = None, first: int = 0) -> Ints:
+        """Return sum_{u >= t} D_u(g) for slots t from the first one on, i64[G + 1, slots + 1], without jobs that are gone.
+
+        Parameters
+        ----------
+        gone
+            Jobs that do not count, bool[n].
+        payers
+            Result of `payers` for some of these jobs; None: it is computed.
+        first
+            First slot of interest.
+        """
+        begin, who = self.payers(gone) if payers is None else payers
+        return _after(begin, who, self.jobs.gpus, self.prices, self.jobs.total, gone, first)
 
     @cached_property
     def value(self) -> int:
@@ -242,13 +266,13 @@ def _fill(who, t, gpus, total, own, slope, filled, take):  # type: ignore[no-unt
 
 
 @njit
-def _after(begin, who, gpus, prices, total, gone):  # type: ignore[no-untyped-def]
+def _after(begin, who, gpus, prices, total, gone, first):  # type: ignore[no-untyped-def]
     paid_from, filled = np.zeros((total + 1, begin.size), dtype=np.int64), np.zeros(total + 1, dtype=np.int64)
-    for t in range(begin.size - 2, -1, -1):
+    for t in range(begin.size - 2, first - 1, -1):
         filled[:] = 0
         for i in range(begin[t], begin[t + 1]):
             j = who[i]
-            if prices[j, t] > 0 and not gone[j]:
+            if not gone[j]:
                 for c in range(total, gpus[j] - 1, -1):
                     filled[c] = max(filled[c], filled[c - gpus[j]] + prices[j, t])
         for c in range(total + 1):

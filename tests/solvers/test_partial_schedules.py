@@ -15,7 +15,8 @@ from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.objectives import get_objective
 from optsched.solvers import start_prices
-from optsched.solvers.methods.partial_schedules import Search, search_states
+from optsched.solvers.methods import partial_schedules
+from optsched.solvers.methods.partial_schedules import WORD, Search, States, search_states
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
 from optsched.solvers.start_prices import BEYOND
@@ -43,11 +44,23 @@ def steps_of_optimum(search: Search, objective: str) -> int:
     return int((Fraction(optimum(search.state.instance, objective)) - search.clock.zero) / search.clock.step)
 
 
-@given(rigid_instances(most=5) | alike(), st.sampled_from(SUMS), st.integers(0, 2**32 - 1), st.integers(1, 6))
+@given(
+    rigid_instances(most=5) | alike(),
+    st.sampled_from(SUMS),
+    st.integers(0, 2**32 - 1),
+    st.integers(1, 6),
+    st.sampled_from([1, 3, 32]),
+)
 @settings(max_examples=examples(80))
-def test_any_prices_and_any_width_enclose_the_optimum(
-    instance: Instance, objective: str, seed: int, width: int
+def test_any_prices_any_width_and_any_groups_enclose_the_optimum(
+    instance: Instance, objective: str, seed: int, width: int, together: int
 ) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(partial_schedules, "TOGETHER", together)
+        _enclose(instance, objective, seed, width)
+
+
+def _enclose(instance: Instance, objective: str, seed: int, width: int) -> None:
     state = begun(instance, objective)
     search = Search(state)
     best = steps_of_optimum(search, objective)
@@ -66,6 +79,40 @@ def test_any_prices_and_any_width_enclose_the_optimum(
     assert search_states(bounds, search.times, best * unit - 1, width, NEVER).order is None
     everything = search_states(bounds, search.times, best * unit, 10_000, NEVER)
     assert (everything.cost, everything.bound) == (best * unit, BEYOND)
+
+
+@given(rigid_instances(most=5), st.integers(0, 2**32 - 1), st.integers(0, 12))
+@settings(max_examples=examples(30))
+def test_the_most_that_jobs_pay_is_the_dearest_set_of_every_slot(instance: Instance, seed: int, first: int) -> None:
+    jobs, rng = Search(begun(instance, "total_completion_time")).jobs, np.random.default_rng(seed)
+    prices = np.rint(rng.exponential(2.0, (instance.n, jobs.slots)))
+    first_start, last_start = jobs.window
+    slot = np.arange(jobs.slots)
+    runs = (slot >= first_start[:, None]) & (slot < (last_start + jobs.length)[:, None])
+    bounds, gone = jobs.prove(np.where(runs, prices, 0.0), 0), rng.random(instance.n) < 0.3
+    before = gone & (rng.random(instance.n) < 0.5)  # some of them were gone before: their prices need not be read
+    after = bounds.after(gone, bounds.payers(before), first)
+    for gpus in range(jobs.total + 1):
+        dearest = np.zeros(jobs.slots, dtype=np.int64)
+        for k in range(2**instance.n):
+            together = (k >> np.arange(instance.n) & 1).astype(bool)
+            if not (together & gone).any() and jobs.gpus[together].sum() <= gpus:
+                dearest = np.maximum(dearest, bounds.prices[together].sum(axis=0))
+        expected = np.append(np.cumsum(dearest[::-1])[::-1], 0)
+        assert (after[gpus, first:] == expected[first:]).all()
+
+
+def test_states_of_nearly_the_same_jobs_are_neighbours() -> None:
+    started = [[0, 1, 70], [0, 2, 3], [0, 1, 71], [0, 2, 4], [0, 1, 70]]
+    states = States.empty(len(started), 2, 1)
+    for state, jobs in enumerate(started):
+        for job in jobs:
+            states.gone[state, job // WORD] |= 1 << (job % WORD)
+    assert states.gone_everywhere(80).nonzero()[0].tolist() == [0]
+    order = states.similar_together(80).tolist()
+    assert sorted(order) == [0, 1, 2, 3, 4]
+    assert abs(order.index(1) - order.index(3)) == 1
+    assert order.index(4) == order.index(0) + 1  # the same jobs: neighbours, in their order
 
 
 @st.composite
@@ -101,17 +148,17 @@ def test_prices_only_get_better_and_never_pass_the_optimum(instance: Instance, o
     assert search.jobs.prove(some).steps <= best
 
 
-@pytest.mark.parametrize("looks", [0, 1, 2, 5, 11])
-def test_a_pass_that_the_clock_stops_proves_what_it_has_seen(looks: int) -> None:
+def test_a_pass_that_the_clock_stops_proves_what_it_has_seen() -> None:
     instance, goal = generate("rigid", seed=1, jobs=12), "total_completion_time"
     state, best = begun(instance, goal), solve(instance, goal, model="reduced-cost-fixing")
     search = Search(state)
-    bounds, deadline = search.jobs.prove(np.zeros((instance.n, search.jobs.slots))), Looks(looks)
+    bounds = search.jobs.prove(np.zeros((instance.n, search.jobs.slots)))
     assert best.status == "optimal"
     assert best.value_exact is not None
-    stopped = search_states(bounds, search.times, search.limit << bounds.bits, 100, deadline)
-    assert (stopped.order, stopped.finished) == (None, False)
-    assert stopped.bound <= int(best.value_exact - search.clock.zero) << bounds.bits
+    for looks in (0, 1, 2, 5, 11):
+        stopped = search_states(bounds, search.times, search.limit << bounds.bits, 100, Looks(looks))
+        assert (stopped.order, stopped.finished) == (None, False)
+        assert stopped.bound <= int(best.value_exact - search.clock.zero) << bounds.bits
 
 
 def test_no_time_proves_nothing() -> None:

@@ -36,6 +36,8 @@ from optsched.solvers.start_prices import BEYOND, Clock, StartBounds, StartJobs,
 # **Width**: a level keeps a limited number of states, those with the least bounds. If none was left out for that, the
 # result is the optimum, or no schedule is within the limit. Else no schedule is below the least bound of those left
 # out, and the result is the schedule of a beam search.
+# **Groups**: the bound of a state counts what the remaining jobs pay. Jobs that have started in all states of a group do not
+# count. Groups are small and similar: states are sorted by the jobs that most nearly half of the level has started.
 # **Times** of states are in fine units, prices in slots of as many units as necessary: a schedule remains feasible when
 # all its times are rounded down, and costs no more (`optsched.solvers.start_prices`).
 # **Arithmetic** in integers. **Complexity** O(width n (n + G)) a level.
@@ -44,7 +46,8 @@ from optsched.solvers.start_prices import BEYOND, Clock, StartBounds, StartJobs,
 
 # jobs in a word of S; bits of a hash; number of states with which a state is compared
 WORD, HASH, COMPARED = 62, (1 << 62) - 1, 200
-TOGETHER, SPARE = 512, 2  # states between two checks of the time; room for children, times the width
+TOGETHER, SPARE = 32, 2  # similar states that share what the other jobs pay; room for children, times the width
+DIVIDING = 60  # jobs by which similar states are found: one bit of a key each
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +104,33 @@ class States(NamedTuple):
         """
         return States(*(column[chosen] for column in self))
 
+    def gone_everywhere(self, jobs: int) -> Bools:
+        """Return the jobs that have started in every state, bool[n].
+
+        Parameters
+        ----------
+        jobs
+            Number of jobs n.
+        """
+        common, job = np.bitwise_and.reduce(self.gone, axis=0), np.arange(jobs)
+        return np.asarray((common[job // WORD] >> (job % WORD)) & 1, dtype=bool)
+
+    def similar_together(self, jobs: int) -> Ints:
+        """Return an order in which states that have started nearly the same jobs are neighbours, i64[M].
+
+        States are sorted by the jobs that most nearly half of them have started. States with the same jobs keep their order.
+
+        Parameters
+        ----------
+        jobs
+            Number of jobs n.
+        """
+        job = np.arange(jobs)
+        started = (self.gone[:, job // WORD] >> (job % WORD)) & 1
+        dividing = np.argsort(np.abs(started.mean(axis=0) - 0.5), kind="stable")[:DIVIDING]
+        key = started[:, dividing] @ (1 << np.arange(dividing.size, dtype=np.int64)[::-1])
+        return np.argsort(key, kind="stable")
+
 
 def search_states(bounds: StartBounds, times: Times, limit: int, width: int, deadline: Deadline) -> Searched:
     """Return the best schedule within a limit, as far as ``width`` and ``deadline`` allow.
@@ -126,18 +156,16 @@ def search_states(bounds: StartBounds, times: Times, limit: int, width: int, dea
     level.free[:], level.bound[:] = times.release.min(), bounds.value
     path: list[tuple[Ints, Ints]] = []
     for _ in range(n):
-        common, job = (
-            np.bitwise_and.reduce(level.gone, axis=0),
-            np.arange(n),
-        )  # the jobs that have started in every state
-        gone = np.asarray((common[job // WORD] >> (job % WORD)) & 1, dtype=bool)
-        after, count, cut = bounds.after(gone), 0, limit + 1
+        count, cut = 0, limit + 1
+        payers = bounds.payers(level.gone_everywhere(n))
         table[:] = -1
         for begin in range(0, level.cost.size, TOGETHER):
             if deadline.passed:
                 least = min(left_out, int(level.bound.min()))
                 return Searched(None, BEYOND, least, False)
             part = level.take(np.arange(begin, min(begin + TOGETHER, level.cost.size)))
+            soonest = int(part.free[:, 0].min()) >> times.shift
+            after = bounds.after(part.gone_everywhere(n), payers, soonest)
             count, cut = _expand(part, begin, given, after, cut, width, spare, count, table)
         if cut <= limit:
             left_out = min(left_out, cut)
@@ -148,6 +176,7 @@ def search_states(bounds: StartBounds, times: Times, limit: int, width: int, dea
         if not kept.size:
             return Searched(None, BEYOND, left_out, True)
         level = spare.take(kept)
+        level = level.take(level.similar_together(n))
         path.append((level.parent.astype(np.int32), level.job.astype(np.int16)))
     order, at = [], 0  # begin at the first state of the last level
     for parent, job in reversed(path):
@@ -181,7 +210,7 @@ def _expand(states, first, given, after, cut, width, found, count, table):  # ty
 
     Returns (number of states found, bound from which on they are left out).
     """
-    gone, free, cost, _, _, _ = states
+    gone, free, cost, before_bound, _, _ = states
     (release, length, shift, rise, base, before), gpus, bits, paid, least, later = given
     all_gone, all_free, all_cost, all_bound, parent, last_job = found
     dearest = float(BEYOND >> bits)
@@ -205,7 +234,8 @@ def _expand(states, first, given, after, cut, width, found, count, table):  # ty
             _held(free[q], gpu_free, start, gpus[j], length[j])
             paid_now = min(max(rise[j] * (start - release[j]) + base[j], 0.0), dearest)
             total = cost[q] + (math.floor(paid_now) << bits)
-            bound = total + _rest(waiting[:left], next_, j, gpu_free, release, gpus, shift, least, later, after)
+            rest = _rest(waiting[:left], next_, j, gpu_free, release, gpus, shift, least, later, after)
+            bound = max(total + rest, before_bound[q])
             if bound >= cut:
                 continue
             key[:] = gone[q]
