@@ -23,7 +23,6 @@ from optsched.solvers.solve_state import SolveState
 NAME = "cache-states"
 MOST = 255  # requests
 NARROW, SHALLOW, WIDE = 500, 2_000, 1_000_000  # partial schedules of a layer: of small searches, of samples, of proofs
-WIDTHS, WITHIN = (SHALLOW, 4 * SHALLOW, 16 * SHALLOW), 5e-3  # of searches for schedules; gap to which they widen
 FEW, FAR, ALL = 12, 30, 160  # steps of ascents: of small searches; of large ones, by subgradients and by levels
 SMALL = 40_000  # nodes of a search that needs few prices
 MANY, ORDERS = 20, 300_000  # requests from which on orders are tried; their number
@@ -129,10 +128,8 @@ class RequestSearch:
         ascent.climb(FAR, self.value, state.deadline.share(0.2))
         ascent.refine(ALL, self.value, state.deadline.share(0.3))
         self.raise_bound(ascent.bound, ascent.scale)
-        for width in WIDTHS:
-            far = self.value * ascent.scale > ascent.bound * (1 + WITHIN)
-            if not state.closed and not state.late and (far or width == SHALLOW):
-                self.improve(ascent, self.value - 1, width, adapt=True)
+        if not state.late:
+            self.improve(ascent, self.value - 1, SHALLOW, adapt=True)
         while self.prove and not state.closed and not state.late:
             limit = min(int(ascent.bound * (1 + near)) // ascent.scale, self.value - 1)
             if not self.improve(ascent, limit, WIDE, adapt=True):
