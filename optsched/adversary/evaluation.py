@@ -118,7 +118,10 @@ class Evaluation:
 
     def _value(self, instance: Instance, specification: Specification, candidate: Candidate) -> tuple[float, str]:
         # (value, class of schedules) of a policy's run
-        return simulated_value(instance, self.space.specification(specification, candidate), self.objective)
+        policy = self.space.specification(specification, candidate)
+        value, schedule_class = simulated_value(instance, policy, self.objective)
+        self.space.has_run(policy, instance, self.objective, value)
+        return value, schedule_class
 
 
 def _is_preemptive(schedule_class: str) -> bool:

@@ -198,6 +198,22 @@ class SearchSpace(ABC):
             Whether schedules of the class may preempt.
         """
 
+    def has_run(self, policy: Specification, instance: Instance, objective: str, value: float) -> None:
+        """Receive the value of the attacked policy before `reached` and `may_reach` are called for the instance.
+
+        Parameters
+        ----------
+        policy
+            The policy.
+        instance
+            Instance of a candidate.
+        objective
+            Name of the objective.
+        value
+            Value of the run; nan if a job never finishes.
+        """
+        return
+
     def may_reach(
         self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool, limit: float
     ) -> bool:

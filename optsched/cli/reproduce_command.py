@@ -81,6 +81,8 @@ def reproduce(
             return say_cost(cost, words, as_json=as_json)
         if not as_json:
             say(words)
+        if reason := chosen.left_out(small):
+            say(reason)
 
         def tell() -> None:
             say(f"{reached[0]:,} of {reached[1]:,} runs are done; a table is made when all of its runs are")

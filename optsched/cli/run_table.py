@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import NamedTuple
 
 from rich.console import Group
 from rich.text import Text
@@ -56,6 +57,29 @@ def metric_cells(run: Run) -> tuple[str, ...]:
     )
 
 
+class Columns(NamedTuple):
+    """Metrics of a table: their heads, their cells for a run; ``queued``: the table compares queued GPU-hours."""
+
+    heads: tuple[str, ...] = METRICS
+    cells: Callable[[Run], tuple[str, ...]] = metric_cells
+    queued: bool = True
+
+
+# by class of schedules: the metrics that its runs are judged by
+COLUMNS: PartsByClass[Columns] = PartsByClass("optsched.cli", Columns())
+
+
+def columns_of(instance: Instance) -> Columns:
+    """Return the columns with metrics for runs of an instance.
+
+    Parameters
+    ----------
+    instance
+        Jobs and a cluster.
+    """
+    return COLUMNS.of(usual_class(instance).name)
+
+
 def report_view(report: Report) -> Group:
     """Return the table of ``run`` with its notes.
 
@@ -64,14 +88,15 @@ def report_view(report: Report) -> Group:
     report
         The report.
     """
-    columns = [k for k, name in enumerate(METRICS) if name != report.objective]  # not the makespan twice
-    shown = (*(METRICS[k] for k in columns), AVOIDED)
+    metrics = columns_of(report.instance)
+    columns = [k for k, name in enumerate(metrics.heads) if name != report.objective]  # not the makespan twice
+    shown = (*(metrics.heads[k] for k in columns), *[AVOIDED] * metrics.queued)
     heads = ("policy", "knowledge", report.objective, "ratio", *(in_its_unit(report.instance, head) for head in shown))
     theorems = any(line.guarantee for line in report.lines)
     sheet = Sheet((*heads, *["guarantee"] * theorems), texts=("knowledge",), tells=("guarantee",))
     letters = report_marks(report)
     for line, letter in zip(report.lines, letters, strict=True):
-        exact, cells = line.bound is not None and line.bound.exact, metric_cells(line.run)
+        exact, cells = line.bound is not None and line.bound.exact, metrics.cells(line.run)
         quotient = "-"
         if line.ratio is not None:
             quotient = f"{'=' if exact else '<='} {ratio(line.ratio, exact=exact)} {letter}".rstrip()
@@ -81,12 +106,13 @@ def report_view(report: Report) -> Group:
             number(line.value),
             quotient,
             *(cells[k] for k in columns),
-            number(line.queued_avoided),
+            *[number(line.queued_avoided)] * metrics.queued,
             *(["-" if line.guarantee is None else judged(line.guarantee, report.objective)] if theorems else []),
         )
     notes = [instance_line(report.instance, report.skipped_rows), *notes_of(report.instance)]
     notes += map(printable, reading_notes(report.instance))
-    notes += [*bound_notes(report, letters), *_metric_notes(report), *limit_notes(report), *_log_notes(report)]
+    notes += bound_notes(report, letters) + (_metric_notes(report) if metrics.queued else [])
+    notes += [*limit_notes(report), *_log_notes(report)]
     notes += _unfinished_notes(report)
     return Group(sheet, *(Text(note) for note in notes))
 
@@ -103,10 +129,11 @@ def finished_view(instance: Instance, objective: str, runs: list[Run]) -> Group:
     runs
         The finished runs.
     """
-    metrics = (in_its_unit(instance, head) for head in METRICS)
-    sheet = Sheet(("policy", "knowledge", objective, *metrics), texts=("knowledge",))
+    metrics = columns_of(instance)
+    heads = (in_its_unit(instance, head) for head in metrics.heads)
+    sheet = Sheet(("policy", "knowledge", objective, *heads), texts=("knowledge",))
     for run in runs:
-        sheet.add(run.policy, str(run.knowledge), number(run.value(objective)), *metric_cells(run))
+        sheet.add(run.policy, str(run.knowledge), number(run.value(objective)), *metrics.cells(run))
     note = "interrupted: these policies had finished; no bound was computed"
     return Group(sheet, Text(instance_line(instance)), Text(note))
 

@@ -31,13 +31,14 @@ class Goodput(Policy):
     share of its life that restarts of o seconds (``restart``) leave it. A first start is not discounted, because it
     cannot be avoided. Numbers are found by an exact knapsack, places by a heuristic
     (`optsched.policies.goodput_allocation`): jobs that keep their number keep their GPUs, and the others are packed
-    around them; or all jobs are packed again, if the mean is then larger. (`optsched.policies.goodput_deals` does both
-    in arrays.)
+    around them; or all jobs are packed again, if the mean is then larger. `optsched.policies.goodput_deals` does both
+    in arrays and decides the same, with fewer states of the knapsack (`optsched.policies.goodput_numbers`).
 
     **Not Pollux**: a solver, no genetic search; jobs at the level of rates, with the efficiency of their whole
     training instead of the present one; the true rates from the start, where Pollux fits a model while it runs and
     takes at most twice the GPUs that it has seen; no rule that two spread gangs share no node; a first start is not
-    discounted. **Guarantee** none known. **Complexity** O(active jobs x G^2) a round. **Reference** Qiao et al.,
+    discounted. **Guarantee** none known. **Complexity** O(n k G) a round in the worst case, for n active jobs with k numbers
+    of GPUs worth considering; usually O(n k), whatever the cluster. **Reference** Qiao et al.,
     Pollux, OSDI 2021, and the simulator of petuum/adaptdl (branch osdi21-artifact).
 
     Parameters
@@ -69,7 +70,7 @@ class Goodput(Policy):
         view
             State of the run.
         """
-        object.__setattr__(self, "_deals", GoodputDeals(view, self.worth, self.restart))
+        object.__setattr__(self, "_deals", GoodputDeals(view, self.worth, self.restart, self.round))
 
     def worth(self, speed_up: Floats) -> Floats:
         """Return the summand of the power mean, which increases in the speed-up.

@@ -5,7 +5,8 @@
     max sum_j value_j(r_j)    subject to    sum_j r_j <= G,    r_j in 0..G,
 
 a multiple-choice knapsack, by dynamic programming: F_j(g) = max over r of F_{j-1}(g - r) + value_j(r). Exact up to the
-rounding of n additions. O(n k G) time in numpy for k numbers a job, O((n + k) G) memory.
+rounding of n additions. O(n k G) time in numpy for k numbers a job, O((n + k) G) memory. (`goodput_numbers` chooses the same
+with few of these states, `goodput_places` finds the same places without a look at all nodes.)
 
 **Places** (`place`): jobs whose number does not change keep their GPUs. The others, the largest first, go to the node
 with the fewest free GPUs that suffice; if no node suffices, to as few nodes as possible, those with most free GPUs.

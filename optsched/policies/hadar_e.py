@@ -17,7 +17,7 @@ from optsched.policies.fork_plan import ForkPlan
 from optsched.policies.round_clock import RoundClock
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.registry import Seconds
-from optsched.simulation.policy import Decision, Ended, EndedCopies, Knowledge, Moves, Policy, Start, Stop, View, Wake
+from optsched.simulation.policy import Decision, EndedCopies, Knowledge, Moves, Policy, View, Wake
 from optsched.simulation.wakes import require_rounds
 from optsched.speeds.throughput_sources import performance_ratio
 from optsched.speeds.type_speeds import GroupRates
@@ -92,7 +92,7 @@ class HadarE(Policy):
         """
         self._groups, self._clock = view.groups, RoundClock(self.round)
         self._hosted: Bools = np.any(self._groups.hosts, axis=1)
-        self._ended = list[Ended]()  # of copies that the plan has not brought together
+        self._apart: EndedCopies | None = None  # that the plan has not brought together
         self._estimates = ThroughputEstimates(self._groups, self.estimate, self.error, self.seed)
         self._books = books(self._groups, self._estimates.rates)
         self._rows: dict[int, int] = {}  # of ``eligible`` in the books, by kind of job
@@ -108,7 +108,7 @@ class HadarE(Policy):
         plans = self.rule == "lp" and self._groups.whole_nodes and not 0 < self.copies < nodes and differ
         self._plan = ForkPlan(self._groups.node_group, self.overhead) if plans else None  # of rule lp
 
-    def decide(self, view: View) -> Iterable[list[Decision] | Decision]:
+    def decide(self, view: View) -> Iterable[Decision]:
         """Add up what the copies did at the beginning of a round, and start the copies of the round.
 
         Between two rounds nothing happens, but by the plan of rule lp a copy that is alone goes on from round to round,
@@ -154,44 +154,73 @@ class HadarE(Policy):
         if copies.start.size:
             yield Wake(self._clock.begin(view.now))
 
-    def _follow(self, plan: ForkPlan, view: View) -> Iterator[list[Decision] | Decision]:
+    def _follow(self, plan: ForkPlan, view: View) -> Iterator[Moves | Wake]:
         # Stops come first: what is left of a job is known when its copies have ended.
-        now, heard, begins = view.now, self._hear(plan, view, 0), self._clock.due(view.now)
+        now, begins = view.now, self._clock.due(view.now)
+        self._hear(plan, view)
         if begins:
-            yield [Stop(j) for j in plan.joint]
-            heard = self._hear(plan, view, heard)
-        active = view.active[self._groups.hosts[view.active].any(axis=1)]
+            yield Moves(stop=np.array(plan.joint, dtype=np.int64))
+            self._hear(plan, view)
+        active = view.active
+        active = active[self._hosted[active]]
         if not active.size:
             self._clock.stop()
             return
         if begins:
             self._until = self._clock.begin(now)  # the end of its round
             yield Wake(self._until)
-        left, rates = view.left, self._estimates.rates
-        if begins or plan.lacks(view.free > 0):
-            plan.solve(now, active.tolist(), left[active], rates[active])
-        stops, nodes = plan.next(now, self._until, np.flatnonzero(view.free > 0).tolist())
-        yield [Stop(j) for j in stops]
-        self._hear(plan, view, heard)
-        left, active = view.left, view.active
-        yield [
-            Start(j, on=((node, view.gpus(j)),), work=work)
-            for j, on in nodes.items()
-            if j in active
-            for node, work in plan.begin(j, on, now, self._until, float(left[j]), rates[j])
-        ]
+        free = np.flatnonzero(view.free)
+        if begins or plan.lacks(free):
+            plan.solve(now, active, view.left_of(active), self._estimates.rates[active])
+        if not free.size:
+            return
+        stops, nodes = plan.next(now, self._until, free.tolist())
+        if stops:
+            yield Moves(stop=np.array(stops, dtype=np.int64))
+            self._hear(plan, view)
+        yield from self._begin(plan, view, nodes)
 
-    def _hear(self, plan: ForkPlan, view: View, heard: int) -> int:
+    def _begin(self, plan: ForkPlan, view: View, nodes: dict[int, list[int]]) -> Iterator[Moves]:
+        # Start copies of jobs on nodes; a job may have ended with the copies that were stopped.
+        active = set(view.active.tolist())
+        jobs = [j for j in nodes if j in active]
+        if not jobs:
+            return
+        left, rates = view.left_of(np.array(jobs, dtype=np.int64)).tolist(), self._estimates.rates
+        copies = [
+            (j, node, work)
+            for j, rest in zip(jobs, left, strict=True)
+            for node, work in plan.begin(j, nodes[j], view.now, self._until, rest, rates[j])
+        ]
+        if copies:
+            start, node, work = zip(*copies, strict=True)
+            of = np.array(start, dtype=np.int64)
+            yield Moves(
+                start=of, work=np.array(work), first=np.arange(of.size + 1), node=np.array(node, dtype=np.int64),
+                count=self._books.gang[of],
+            )  # fmt: skip
+
+    def _hear(self, plan: ForkPlan, view: View) -> None:
         # What has ended; copies are brought together when the last of their job has ended.
-        ended = view.ended
-        for copy in ended[heard:]:
-            plan.ended(copy.job, copy.on[0][0], copy.work)
-        self._ended += ended[heard:]
-        done = [copy for copy in self._ended if not plan.nodes_of(copy.job)]
-        self._ended = [copy for copy in self._ended if plan.nodes_of(copy.job)]
-        if done:
-            self._collect(EndedCopies.of(done))
-        return len(ended)
+        ended = view.ended_from(self._heard)
+        if not ended.job.size:
+            return
+        self._heard += ended.job.size
+        jobs = ended.job.tolist()
+        for j, node, work in zip(jobs, ended.node.tolist(), ended.work.tolist(), strict=True):
+            plan.ended(j, node, work)
+        if self._apart is not None:
+            ended = self._apart.followed_by(ended)
+            jobs = ended.job.tolist()
+        apart = [plan.runs(j) for j in jobs]
+        if not any(apart):
+            self._apart = None
+            self._collect(ended)
+            return
+        rows = np.array(apart)
+        self._apart = ended.chosen(rows)
+        if not all(apart):
+            self._collect(ended.chosen(~rows))
 
     def _copies(self, view: View, active: Ints) -> Moves:
         # The copies of the round that begins.

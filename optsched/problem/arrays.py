@@ -44,4 +44,4 @@ def is_whole(value: object) -> bool:
     value
         Any object.
     """
-    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+    return type(value) is int or (isinstance(value, int | np.integer) and not isinstance(value, bool))

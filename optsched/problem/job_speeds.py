@@ -247,7 +247,7 @@ class JobSpeeds:
         return 1.0
 
     def goodput(self, job: int) -> Any:
-        """Return the speed of an elastic job by the number of GPUs: an `optsched.speeds.goodput_rates.JobGoodput`.
+        """Return the speed of an elastic job by the number of GPUs: an `optsched.speeds.job_goodput.JobGoodput`.
 
         Parameters
         ----------

@@ -99,7 +99,7 @@ def _neighbours(instance: Instance, rates: SharingRates) -> Neighbours:
     sharers["mark"] = sharers["refused"] = sharers["waits"] = -1
     sharers["rank"][np.argsort(instance.arrival, kind="stable")] = np.arange(instance.n)
     waits, kept = np.zeros(2 * instance.class_gpus.size, dtype=WAIT), np.zeros(1, dtype=KEPT)
-    waits["version"] = kept["version"] = kept["listed"] = kept["timed"] = -1
+    waits["version"] = kept["version"] = kept["listed"] = kept["timed"] = kept["roomy_at"] = -1
     return Neighbours(
         gpus,
         nodes,

@@ -290,15 +290,16 @@ class Decisions:
         if not (isinstance(on, tuple | list) and 0 < len(on) <= most and all(_is_part(part) for part in on)):
             legal = f"(node, GPUs) for 1 to {most} nodes"
             raise self._wrong(f"{_shown(on)} names no GPUs for job {job!r} (expected: {legal})")
+        given: dict[int, int] = {}  # by node
         for k, (node, count) in enumerate(on):
-            where = f"job {job!r} is started on {count} GPUs of node {node}"
-            if not (0 <= node < free.size and count >= 1):
-                raise self._wrong(f"{where}: there is no such node, or no GPU is meant")
-            if not eligible[node]:
-                raise self._wrong(f"{where}, whose GPUs it may not use")
-            given = count + sum(other for name, other in on[:k] if name == node)
-            if given > free[node]:
-                raise self._wrong(f"{where}, {given} in all: {free[node]} are free")
+            given[node] = given.get(node, 0) + count
+            if not (0 <= node < free.size and count >= 1 and eligible[node] and given[node] <= free[node]):
+                where = f"job {job!r} is started on {count} GPUs of node {node}"
+                if not (0 <= node < free.size and count >= 1):
+                    raise self._wrong(f"{where}: there is no such node, or no GPU is meant")
+                if not eligible[node]:
+                    raise self._wrong(f"{where}, whose GPUs it may not use")
+                raise self._wrong(f"{where}, {given[node]} in all: {free[node]} are free")
             self._out[POOL, k], self._out[COUNT, k] = node, count
             total += count
         if total != self._instance.gpus[j] and not self._kind.widths:

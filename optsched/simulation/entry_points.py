@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from optsched.compiled import KERNEL, NESTED, Function, njit, runs_compiled, types
+from optsched.compiled import KERNEL, NESTED, Function, njit, runs_compiled, types, worked
 from optsched.problem.arrays import Floats, Ints
 from optsched.simulation.kernel import apply_events, may_go_on, next_time, start, start_part, stop, work_left
 from optsched.simulation.next_event import end_of_instant
@@ -32,7 +32,7 @@ UNLIMITED = np.iinfo(np.int64).max  # events
 # --- many stops and starts: those that a round of a policy asks for, and stops that it has planned --------------------
 
 
-@njit(**KERNEL)
+@njit(patience=5, **KERNEL)
 def apply_moves(
     s: State, context: RunContext, jobs: Any, first: Any, node: Any, count: Any, work: Any, copies: int
 ) -> int:
@@ -412,6 +412,7 @@ class EntryPoints:
         apply = _entry(apply_moves, self._context_kind)
         finished = int(self._finished[0])
         moved = int(apply(self.state, self.context, jobs, first, node, count, work, copies))
+        worked(apply_moves, moved)
         if self._copying:  # a job may have a copy already, or nothing left to do
             self.lists.known = False
             if self._finished[0] != finished:

@@ -278,7 +278,7 @@ def sharing_rule(function: Callable[..., int]) -> Callable[..., int]:
     The rule may read everything (`optsched.simulation.state`) and change only scratch: ``state.out``, and of
     ``context.colocation.neighbours`` the field ``sharers.mark`` (it must remain -1) and ``candidates``. The package's
     own rules also keep what they know between two questions: ``partners``, ``waits``, ``kept``, ``ends``,
-    ``nodes.changed`` and the fields of ``sharers`` after ``mark``.
+    ``nodes.changed``, ``nodes.roomy`` and the fields of ``sharers`` after ``mark``.
 
     It runs interpreted or compiled, whichever pays for the amount of work. Everything that numba compiles is allowed,
     also allocation. (The package's own rules allocate nothing and are compiled without numba's reference counts:

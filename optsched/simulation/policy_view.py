@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -60,19 +59,26 @@ class EndedCopies:
     work: Floats
     seconds: Floats
 
-    @classmethod
-    def of(cls, ended: Sequence[Ended]) -> EndedCopies:
-        """Return the arrays of executions.
+    def chosen(self, rows: Bools) -> EndedCopies:
+        """Return some of the executions.
 
         Parameters
         ----------
-        ended
-            Executions that ended.
+        rows
+            Which of them, bool[k].
         """
-        rows = [(copy.job, copy.on[0][0], len(copy.on)) for copy in ended]
-        job, node, nodes = np.ascontiguousarray(np.array(rows, dtype=np.int64).reshape(-1, 3).T)
-        work, seconds = np.array([copy.work for copy in ended]), np.array([copy.seconds for copy in ended])
-        return cls(job, node, nodes, work, seconds)
+        return EndedCopies(self.job[rows], self.node[rows], self.nodes[rows], self.work[rows], self.seconds[rows])
+
+    def followed_by(self, others: EndedCopies) -> EndedCopies:
+        """Return these executions and then others.
+
+        Parameters
+        ----------
+        others
+            The others.
+        """
+        columns = ("job", "node", "nodes", "work", "seconds")
+        return EndedCopies(*(np.concatenate([getattr(self, name), getattr(others, name)]) for name in columns))
 
 
 class View(Protocol):

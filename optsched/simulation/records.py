@@ -134,6 +134,7 @@ NODE = record(
     jobs="int",  # different jobs on it
     open="int",  # GPUs with one job
     changed="int",  # 1: a job has come or gone, or its end has changed; rules set it to 0 when they have seen that
+    roomy="int",  # scratch of rules: the node in this place of the list of nodes with idle GPUs or GPUs with one job
 )
 
 # What a job is to others on its GPUs.
@@ -160,7 +161,16 @@ CANDIDATE = record(job="int", value="real", other="real", open="int")
 PARTNER = record(job="int", execution="int", left="real")
 WAIT = record(version="int", end="real")
 KEPT = record(
-    version="int", generation="int", now="real", listed="int", timed="int", partners="int", firm="int", asks="int"
+    version="int",
+    generation="int",
+    now="real",
+    listed="int",
+    timed="int",
+    partners="int",
+    firm="int",
+    asks="int",
+    roomy="int",
+    roomy_at="int",
 )
 
 

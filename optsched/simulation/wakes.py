@@ -19,7 +19,7 @@ from optsched.errors import InputError, SimulationError, check_legal
 from optsched.problem.arrays import Floats, Ints
 from optsched.problem.instance import Instance
 from optsched.simulation.entry_points import EntryPoints
-from optsched.simulation.next_event import next_tick
+from optsched.simulation.next_event import last_of_instant
 from optsched.simulation.policy import Policy
 from optsched.simulation.records import RUNNING
 from optsched.speeds.duration import paces
@@ -173,7 +173,13 @@ class Rounds:
             Jobs that completed.
         """
         self._news = self._news[0] + arrived, self._news[1] + finished
-        return float(next_tick(now, self._first, self.length)) <= now
+        return self._round_from(now) <= now
+
+    def _round_from(self, t: float) -> float:
+        # `next_tick`, which as a compiled function takes longer to call than to compute.
+        k = round((t - self._first) / self.length)
+        tick = self._first + k * self.length
+        return tick if last_of_instant(tick) >= t else self._first + (k + 1) * self.length
 
     def news(self) -> tuple[list[int], list[int]]:
         """Return the jobs that have arrived and those that have finished since the last call."""
@@ -191,7 +197,7 @@ class Rounds:
             Whether jobs have arrived.
         """
         if news and self._next == math.inf:
-            self._next = float(next_tick(now, self._first, self.length))
+            self._next = self._round_from(now)
         return self._next
 
     def asked(self, now: float, *, busy: bool) -> float:
@@ -288,7 +294,7 @@ def _longest(instance: Instance, any_width: bool) -> tuple[float, str]:
     alone = instance.work * paces(instance)[0]
     if any_width:
         goodputs = Goodputs(instance)
-        best = [float(goodputs.table(j).max(initial=0.0)) for j in range(instance.n)]
+        best = [float(goodputs.options(j).rates.max(initial=0.0)) for j in range(instance.n)]
         alone = np.array([w / v if v > 0 else 0.0 for w, v in zip(instance.work.tolist(), best, strict=True)])
     j = int(np.argmax(alone)) if instance.n else -1
     return (float(alone[j]), instance.ids[j]) if instance.n else (0.0, "")

@@ -1,4 +1,4 @@
-"""Graph whose paths contain all better schedules, in which jobs are counted one after another; compiled.
+"""Graph whose paths contain all better schedules, for machines that may wait; jobs are counted in it; compiled.
 
 A node is a job with its start, an edge leads to the next job; node 0 is the source, the last one the sink. Nodes are in
 order of their starts. The edges that leave node v are ``first[v]`` to ``first[v + 1]`` (i64[nodes + 1]), and ``head``
@@ -14,8 +14,9 @@ import numpy as np
 
 from optsched.compiled import njit
 from optsched.problem.arrays import Bools, Floats, Ints
-from optsched.solvers.sequence_pairs import Arcs, PairPaths, next_arcs
-from optsched.solvers.sequence_paths import NOTHING, Jobs, may_follow, nearest
+from optsched.solvers.sequence_arcs import Arcs, next_arcs, share_between
+from optsched.solvers.sequence_pairs import PairPaths
+from optsched.solvers.sequence_paths import NOTHING, Jobs, cost_of, may_follow, nearest
 
 
 class Graph(NamedTuple):
@@ -41,18 +42,18 @@ def _edges_of_pairs(
     for v in range(sink):
         graph.first[v] = count
         i, a = graph.job[v], graph.start[v]
-        e = a + jobs.length[i] if v else 0
+        g = arcs.target[v - 1] if v else 0
         here = best[v - 1] if v else 0.0
-        for q in range(next_arcs(arcs, e, after)):
+        for q in range(next_arcs(arcs, g, after)):
             k = after[q]
-            j = arcs.job[k]
-            if v and (i == j or not may_follow(i, a, j, arcs.start[k], jobs)):
+            j, s = arcs.job[k], arcs.time[arcs.origin[k]]
+            if v and (i == j or not may_follow(i, a, j, s, jobs)):
                 continue
-            if here + arcs.cost[k] - u[j] + rest[k] <= cutoff:
+            if here + cost_of(j, s, jobs) - u[j] + rest[k] <= cutoff:
                 if count < graph.head.size:
                     graph.head[count] = k + 1
                 count += 1
-        if v and ends[e] and here <= cutoff:
+        if v and ends[g] and here <= cutoff:
             if count < graph.head.size:
                 graph.head[count] = sink
             count += 1
@@ -85,18 +86,22 @@ def _triple(h: int, a: int, i: int, b: int, j: int, s: int, jobs: Jobs) -> bool:
         return False
     if b != a + jobs.length[h] or s != b + jobs.length[i]:
         return True
-    least = jobs.cost[h, a] + jobs.cost[i, b] + jobs.cost[j, s]
+    least = cost_of(h, a, jobs) + cost_of(i, b, jobs) + cost_of(j, s, jobs)
     if jobs.release[i] <= a and jobs.release[j] <= a + jobs.length[i]:
-        other = jobs.cost[i, a] + jobs.cost[j, a + jobs.length[i]] + jobs.cost[h, a + jobs.length[i] + jobs.length[j]]
+        other = (
+            cost_of(i, a, jobs)
+            + cost_of(j, a + jobs.length[i], jobs)
+            + cost_of(h, a + jobs.length[i] + jobs.length[j], jobs)
+        )
         if other < least or (other == least and i < h):
             return False
     if jobs.release[j] <= a:
         c = a + jobs.length[j]
-        other = jobs.cost[j, a] + jobs.cost[h, c] + jobs.cost[i, c + jobs.length[h]]
+        other = cost_of(j, a, jobs) + cost_of(h, c, jobs) + cost_of(i, c + jobs.length[h], jobs)
         if other < least or (other == least and j < h):
             return False
         if jobs.release[i] <= c:
-            other = jobs.cost[j, a] + jobs.cost[i, c] + jobs.cost[h, c + jobs.length[i]]
+            other = cost_of(j, a, jobs) + cost_of(i, c, jobs) + cost_of(h, c + jobs.length[i], jobs)
             if other < least or (other == least and j < h):
                 return False
     return True
@@ -127,7 +132,7 @@ def _forward(
         for e in range(graph.first[v], graph.first[v + 1]):
             w = graph.head[e]
             tail[e] = v
-            price = 0.0 if w == sink else jobs.cost[graph.job[w], graph.start[w]] - u[graph.job[w]]
+            price = 0.0 if w == sink else cost_of(graph.job[w], graph.start[w], jobs) - u[graph.job[w]]
             if v == 0:
                 best[e], before[e] = price, -1
                 continue
@@ -181,7 +186,7 @@ def _backward(
         for e in range(begin, graph.first[v + 1]):
             w = graph.head[e]
             value[e - begin] = rest[e] + (
-                0.0 if w == sink else jobs.cost[graph.job[w], graph.start[w]] - u[graph.job[w]]
+                0.0 if w == sink else cost_of(graph.job[w], graph.start[w], jobs) - u[graph.job[w]]
             )
             if rest[e] < NOTHING:
                 rank[count] = e - begin
@@ -318,7 +323,8 @@ def graph_of_pairs(paths: PairPaths, u: Floats, cutoff: float, most: int) -> Gra
         Largest number of edges.
     """
     arcs = paths.arcs
-    job, start = (np.concatenate([[-1], part, [-1]]).astype(np.int32) for part in (arcs.job, arcs.start))
+    parts = (arcs.job, arcs.time[arcs.origin])
+    job, start = (np.concatenate([[-1], part, [-1]]).astype(np.int32) for part in parts)
     first, head = np.zeros(job.size + 1, dtype=np.int64), np.empty(0, dtype=np.int32)
     for _count_then_fill in range(2):
         graph = Graph(job, start, first, head, first, head)
@@ -333,14 +339,14 @@ def graph_of_pairs(paths: PairPaths, u: Floats, cutoff: float, most: int) -> Gra
 class SequenceGraph:
     """A `Graph` with its cheapest paths under multipliers."""
 
-    def __init__(self, jobs: Jobs, graph: Graph) -> None:
-        self.jobs, self.graph = jobs, graph
+    def __init__(self, jobs: Jobs, graph: Graph, horizon: int) -> None:
+        self.jobs, self.graph, self.horizon = jobs, graph, horizon
         self.visits, self.starts = np.zeros(jobs.length.size), np.zeros(jobs.length.size, dtype=np.int64)
         self._best = np.empty(0)
         self._before = np.empty(0, dtype=np.int32)
 
     @property
-    def edges(self) -> int:
+    def size(self) -> int:
         """Number of edges."""
         return int(self.graph.head.size)
 
@@ -354,8 +360,8 @@ class SequenceGraph:
         u
             Multipliers, f64[n].
         """
-        if self._best.size != self.edges:
-            self._best, self._before = np.empty(self.edges), np.empty(self.edges, dtype=np.int32)
+        if self._best.size != self.size:
+            self._best, self._before = np.empty(self.size), np.empty(self.size, dtype=np.int32)
         return _forward(self.jobs, u, self.graph, self._best, self._before, self.visits, self.starts)
 
     def reduce(self, u: Floats, cutoff: float) -> None:
@@ -368,7 +374,7 @@ class SequenceGraph:
         cutoff
             Largest value of a path, without sum u.
         """
-        rest = np.empty(self.edges)
+        rest = np.empty(self.size)
         _backward(self.jobs, u, self.graph, rest)
         self.graph = _graph(*_kept(self._best, rest, cutoff, self.graph))
 
@@ -391,21 +397,10 @@ class SequenceGraph:
 
         These are the nodes between its first and last starts.
         """
-        job, start = self.graph.job[1:-1], self.graph.start[1:-1]
-        n, before = self.jobs.length.size, np.bincount(start).cumsum()
-        first, last = np.full(n, start[-1]), np.zeros(n, dtype=np.int64)
-        np.minimum.at(first, job, start)
-        np.maximum.at(last, job, start)
-        return (before[np.minimum(last + self.jobs.length, start[-1])] - before[first]) / job.size
+        return share_between(self.graph.job[1:-1], self.graph.start[1:-1], self.jobs.length)
 
-    def alive(self, horizon: int) -> Bools:
-        """Return the starts that are on some path, bool[n, H + 1].
-
-        Parameters
-        ----------
-        horizon
-            H.
-        """
-        alive = np.zeros((self.jobs.length.size, horizon + 1), dtype=bool)
+    def alive(self) -> Bools:
+        """Return the starts that are on some path, bool[n, H + 1]."""
+        alive = np.zeros((self.jobs.length.size, self.horizon + 1), dtype=bool)
         alive[self.graph.job[1:-1], self.graph.start[1:-1]] = True
         return alive

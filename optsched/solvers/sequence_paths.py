@@ -20,39 +20,54 @@ SHORTER = 0.995  # factor from step to step of an ascent without the rules
 
 
 class Jobs(NamedTuple):
-    """Jobs of a machine: ``cost[j, s]`` f64[n, H + 1] of starting job j at s, lengths and releases i64[n].
+    """Jobs of a machine: starting job j at s costs ``max(rise[j] s + base[j], 0)``; f64[n], lengths and releases i64[n].
 
-    ``cost`` stores costs of one time next to each other, ``by_job`` stores those of one job next to each other.
     ``before[i, j]`` bool[n, n]: i is before j in the lexicographically smallest best sequence, if that sequence is among the
     starts of the current node; it is computed again for every node.
     """
 
-    cost: Floats
-    by_job: Floats
+    rise: Floats
+    base: Floats
     length: Ints
     release: Ints
     before: Bools
 
     @classmethod
-    def of(cls, cost: Floats, length: Ints, release: Ints) -> Jobs:
+    def of(cls, rise: Floats, base: Floats, length: Ints, release: Ints) -> Jobs:
         """Return jobs without known orders.
 
         Parameters
         ----------
-        cost
-            Cost of every start, f64[n, H + 1].
+        rise
+            Rise of the cost of a late start by slot, f64[n].
+        base
+            Cost of a start at 0 if it were late, f64[n]; negative if it is early.
         length
             Durations in slots, i64[n].
         release
             First starts, i64[n].
         """
-        by_job, by_time = np.ascontiguousarray(cost), np.asfortranarray(cost)
-        return cls(by_time, by_job, length, release, np.zeros((length.size, length.size), dtype=bool))
+        return cls(rise, base, length, release, np.zeros((length.size, length.size), dtype=bool))
+
+
+@njit(forceinline=True)
+def cost_of(j: int, s: int, jobs: Jobs) -> float:
+    """Return the cost of starting a job at s.
+
+    Parameters
+    ----------
+    j
+        Number of the job.
+    s
+        Its start.
+    jobs
+        The jobs.
+    """
+    return max(jobs.rise[j] * s + jobs.base[j], 0.0)
 
 
 @njit(forceinline=True)
 def may_follow(i: int, a: int, j: int, s: int, jobs: Jobs) -> bool:
-    # j starts at s after i, which started at a
     """Return whether j, started at s, may follow i, started at a, by the rule of pairs.
 
     Parameters
@@ -69,8 +84,8 @@ def may_follow(i: int, a: int, j: int, s: int, jobs: Jobs) -> bool:
         The jobs.
     """
     if s == a + jobs.length[i] and jobs.release[j] <= a:
-        as_is = jobs.by_job[i, a] + jobs.cost[j, s]
-        exchanged = jobs.cost[j, a] + jobs.by_job[i, a + jobs.length[j]]
+        as_is = cost_of(i, a, jobs) + cost_of(j, s, jobs)
+        exchanged = cost_of(j, a, jobs) + cost_of(i, a + jobs.length[j], jobs)
         if as_is > exchanged or (as_is == exchanged and i > j):
             return False
     return not jobs.before[j, i]
@@ -128,15 +143,30 @@ def clear_cores(length: Ints, alive: Bools) -> bool:
     return True
 
 
+@njit(forceinline=True)
+def _growth(j: int, t: int, jobs: Jobs) -> float:
+    """Return the growth of j's cost if it ends at t + 1 instead of t."""
+    s = t - jobs.length[j]
+    return cost_of(j, s + 1, jobs) - cost_of(j, s, jobs)
+
+
 @njit(interpreted=False)
-def _grows(i: int, j: int, soonest: int, latest: int, jobs: Jobs) -> int:
-    """Return the completion, from ``soonest`` to ``latest``, up to which i's cost grows no less than j's."""
-    p, q, t = jobs.length[i], jobs.length[j], soonest
-    while t < latest and (
-        jobs.cost[i, t + 1 - p] - jobs.cost[i, t - p] >= jobs.cost[j, t + 1 - q] - jobs.cost[j, t - q]
-    ):
-        t += 1
-    return int(t)
+def _grows(i: int, j: int, soonest: int, latest: int, jobs: Jobs) -> bool:
+    """Return whether i's cost grows no less than j's from each completion from ``soonest`` to ``latest`` - 1.
+
+    A cost grows at one rate before the completion at which the job becomes late, at another one after the next completion.
+    """
+    if soonest >= latest:
+        return True
+    if _growth(i, soonest, jobs) < _growth(j, soonest, jobs):
+        return False
+    for q in (i, j):
+        if jobs.rise[q] > 0:
+            late = jobs.length[q] + np.floor(-jobs.base[q] / jobs.rise[q])
+            for t in (late - 1, late, late + 1):
+                if soonest < t < latest and _growth(i, np.int64(t), jobs) < _growth(j, np.int64(t), jobs):
+                    return False
+    return True
 
 
 @njit(interpreted=False)
@@ -144,7 +174,7 @@ def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
     """Fill ``jobs.before`` and narrow windows of starts until no new order is found.
 
     Orders that were known before narrow the windows only if new ones are found. Jobs must be in order of their lengths.
-    O(n^2 H), and O(n^3) each time that orders are found.
+    O(n^3) each time that orders are found.
 
     Parameters
     ----------
@@ -162,8 +192,8 @@ def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
     bool
         False if the orders contradict each other: the smallest best sequence does not start within these windows.
     """
-    n, horizon, before, length = jobs.length.size, jobs.cost.shape[1] - 1, jobs.before, jobs.length
-    reached = np.zeros((n, n), dtype=np.int64)  # windows only narrow, so each completion is looked at once
+    n, before, length = jobs.length.size, jobs.before, jobs.length
+    horizon = (last + length).max()
     while True:
         changed = False
         for i in range(n):
@@ -171,9 +201,7 @@ def find_orders(jobs: Jobs, first: Ints, last: Ints, idle: bool) -> bool:
                 if i == j or before[i, j]:
                     continue
                 soonest, latest = first[j] + length[j], last[i] + length[i]
-                if i < j and not idle:
-                    reached[i, j] = _grows(i, j, max(soonest, reached[i, j]), latest, jobs)
-                if last[i] < soonest or (i < j and not idle and reached[i, j] >= latest):
+                if last[i] < soonest or (i < j and not idle and _grows(i, j, soonest, latest, jobs)):
                     before[i, j], changed = True, True
         if not changed:
             return True
@@ -234,17 +262,15 @@ def step(u: Floats, mean: Floats, square: Floats, visits: Floats, scale: Floats,
 
 
 @njit(interpreted=False)
-def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, best: Floats) -> None:
+def cheapest_paths(jobs: Jobs, u: Floats, alive: Bools, idle: bool, best: Floats) -> None:
     """Compute best[t], the cheapest path from 0 to t without any sequencing rule.
 
     Parameters
     ----------
-    cost
-        Cost of every start, f64[n, H + 1].
+    jobs
+        The jobs.
     u
         Multipliers, f64[n].
-    length
-        Durations in slots, i64[n].
     alive
         Arcs that are left, bool[n, H + 1].
     idle
@@ -252,7 +278,7 @@ def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bo
     best
         Output, f64[H + 1].
     """
-    n, horizon = length.size, alive.shape[1] - 1
+    length, horizon = jobs.length, alive.shape[1] - 1
     best[:] = NOTHING
     best[0] = 0.0
     for s in range(horizon):
@@ -260,21 +286,19 @@ def cheapest_paths(cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bo
         if idle and here < best[s + 1]:
             best[s + 1] = here
         if here < NOTHING:
-            for j in range(n):
-                if alive[j, s] and here + (cost[j, s] - u[j]) < best[s + length[j]]:
-                    best[s + length[j]] = here + (cost[j, s] - u[j])
+            for j in range(length.size):
+                if alive[j, s] and here + (cost_of(j, s, jobs) - u[j]) < best[s + length[j]]:
+                    best[s + length[j]] = here + (cost_of(j, s, jobs) - u[j])
 
 
 @njit(interpreted=False)
-def _two_cheapest(
-    cost: Floats, u: Floats, length: Ints, alive: Bools, idle: bool, apart: bool, best: Floats, last: Ints
-) -> None:
+def _two_cheapest(jobs: Jobs, u: Floats, alive: Bools, idle: bool, apart: bool, best: Floats, last: Ints) -> None:
     """Compute best[0, t], the cheapest path from 0 to t, and best[1, t], the cheapest with another last job.
 
     ``best`` is f64[2, H + 1]. ``last`` i64[2, H + 1] are the last jobs; -1: the path waits last. With ``apart`` no job
     directly follows itself.
     """
-    n, horizon = length.size, alive.shape[1] - 1
+    length, horizon = jobs.length, alive.shape[1] - 1
     best[:] = NOTHING
     last[:] = -2
     best[0, 0], last[0, 0] = 0.0, -1
@@ -286,9 +310,9 @@ def _two_cheapest(
                 best[0, s + 1], last[0, s + 1] = best[0, s], -1
         if best[0, s] >= NOTHING:
             continue
-        for j in range(n):
+        for j in range(length.size):
             if alive[j, s]:
-                value = best[1 if apart and last[0, s] == j else 0, s] + (cost[j, s] - u[j])
+                value = best[1 if apart and last[0, s] == j else 0, s] + (cost_of(j, s, jobs) - u[j])
                 t = s + length[j]
                 if value < best[1, t]:
                     if value < best[0, t]:
@@ -326,18 +350,16 @@ class Ascent(NamedTuple):
 
 @njit(interpreted=False)
 def simple_ascend(
-    cost: Floats, ascent: Ascent, length: Ints, alive: Bools, idle: bool, apart: bool, upper: float, iterations: int
+    jobs: Jobs, ascent: Ascent, alive: Bools, idle: bool, apart: bool, upper: float, iterations: int
 ) -> float:
     """Make a subgradient ascent without the rules of pairs: O(nH) an iteration, a good start for the multipliers.
 
     Parameters
     ----------
-    cost
-        Cost of every start, f64[n, H + 1].
+    jobs
+        The jobs.
     ascent
         State of the ascent; changed.
-    length
-        Durations in slots, i64[n].
     alive
         Arcs that are left, bool[n, H + 1].
     idle
@@ -357,10 +379,10 @@ def simple_ascend(
     """
     u, trial, mean, square, state = ascent
     theta, bound = state[0], state[1]
-    n, horizon, scale = length.size, alive.shape[1] - 1, length.astype(np.float64)
+    length, n, horizon, scale = jobs.length, jobs.length.size, alive.shape[1] - 1, jobs.length.astype(np.float64)
     best, last, visits = np.empty((2, horizon + 1)), np.empty((2, horizon + 1), dtype=np.int64), np.empty(n)
     for _ in range(iterations):
-        _two_cheapest(cost, trial, length, alive, idle, apart, best, last)
+        _two_cheapest(jobs, trial, alive, idle, apart, best, last)
         value = best[0, horizon] + trial.sum()
         if value > bound:
             bound = value

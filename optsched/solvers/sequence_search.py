@@ -13,14 +13,12 @@ local search algorithms, EvoWorkshops 2001 (from recollection; neighbourhoods an
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 
 from optsched.compiled import njit
 from optsched.problem.arrays import Floats, Ints
 from optsched.solvers.generation import move_job, next_random
-from optsched.solvers.sequence_paths import Jobs
+from optsched.solvers.sequence_paths import Jobs, cost_of
 
 KICKS = 20  # descents a job: a few jobs have few sequences
 
@@ -32,7 +30,7 @@ def _timed(order: Ints, first: int, jobs: Jobs, start: Ints, paid: Floats) -> No
         j = order[k]
         end = start[k - 1] + jobs.length[order[k - 1]] if k else 0
         start[k] = max(end, jobs.release[j])
-        paid[k + 1] = paid[k] + jobs.cost[j, start[k]]
+        paid[k + 1] = paid[k] + cost_of(j, start[k], jobs)
 
 
 @njit(forceinline=True)
@@ -58,7 +56,7 @@ def _gain(
         now = max(now, jobs.release[j])
         if k > last and now == start[k]:  # from here on all jobs begin at the same times as before
             break
-        new += jobs.cost[j, now]
+        new += cost_of(j, now, jobs)
         now += jobs.length[j]
         k += 1
         if new > paid[n]:
@@ -131,79 +129,66 @@ def improve_sequence(order: Ints, budget: int, target: float, state: Ints, jobs:
     return best
 
 
-class Hinges(NamedTuple):
-    """Costs max(rise s + base, 0) of starting a job at s, f64[n], and ``length`` i64[n]; all jobs are released at 0."""
-
-    rise: Floats
-    base: Floats
-    length: Ints
-
-
-@njit(forceinline=True)
-def _cost(j: int, s: int, jobs: Hinges) -> float:
-    return max(jobs.rise[j] * s + jobs.base[j], 0.0)
-
-
 @njit(interpreted=False)
-def _best_move(order: Ints, start: Ints, i: int, longest: int, jobs: Hinges) -> tuple[float, int, bool, int]:
+def _best_move(order: Ints, start: Ints, i: int, longest: int, jobs: Jobs) -> tuple[float, int, bool, int]:
     """Return the best move of the job at position i: its gain, the target (i: no move gains), swap?, positions looked at.
 
     An insertion shifts the jobs in between by the length of the job, so that gains of all insertions are partial sums. The
     same sums, with the shift by the length of the longest job to the left, limit what a swap gains in between.
     """
     n, j, best, target, swap, looked = order.size, order[i], 1e-9, i, False, 0
-    p, now = jobs.length[j], _cost(order[i], start[i], jobs)
+    p, now = jobs.length[j], cost_of(order[i], start[i], jobs)
     saved = 0.0
     for k in range(i + 1, n):
         q = order[k]
-        here, shift = _cost(q, start[k], jobs), jobs.length[q] - p
-        loss = _cost(j, start[k] + shift, jobs) - now
-        gain = here - _cost(q, start[i], jobs) - loss
+        here, shift = cost_of(q, start[k], jobs), jobs.length[q] - p
+        loss = cost_of(j, start[k] + shift, jobs) - now
+        gain = here - cost_of(q, start[i], jobs) - loss
         if gain + (saved if shift < 0 else 0.0) > best:
             for m in range(i + 1, k):
                 looked += 1
-                gain += _cost(order[m], start[m], jobs) - _cost(order[m], start[m] + shift, jobs)
+                gain += cost_of(order[m], start[m], jobs) - cost_of(order[m], start[m] + shift, jobs)
                 if shift >= 0 and gain <= best:
                     break
             if gain > best:
                 best, target, swap = gain, k, True
-        saved += here - _cost(q, start[k] - p, jobs)
+        saved += here - cost_of(q, start[k] - p, jobs)
         if saved - loss > best:
             best, target, swap = saved - loss, k, False
     lost, saved = 0.0, 0.0
     for k in range(i - 1, -1, -1):
         q = order[k]
-        here, shift = _cost(q, start[k], jobs), p - jobs.length[q]
-        gained = now - _cost(j, start[k], jobs)
-        gain = gained + here - _cost(q, start[i] + shift, jobs)
+        here, shift = cost_of(q, start[k], jobs), p - jobs.length[q]
+        gained = now - cost_of(j, start[k], jobs)
+        gain = gained + here - cost_of(q, start[i] + shift, jobs)
         if gain + (saved if shift < 0 else 0.0) > best:
             for m in range(i - 1, k, -1):
                 looked += 1
-                gain += _cost(order[m], start[m], jobs) - _cost(order[m], start[m] + shift, jobs)
+                gain += cost_of(order[m], start[m], jobs) - cost_of(order[m], start[m] + shift, jobs)
                 if shift >= 0 and gain <= best:
                     break
             if gain > best:
                 best, target, swap = gain, k, True
-        lost += _cost(q, start[k] + p, jobs) - here
+        lost += cost_of(q, start[k] + p, jobs) - here
         if gained - lost > best:
             best, target, swap = gained - lost, k, False
-        saved += here - _cost(q, start[k] - longest, jobs)
+        saved += here - cost_of(q, start[k] - longest, jobs)
     return best, target, swap, looked + n
 
 
 @njit(interpreted=False)
-def _restart(order: Ints, start: Ints, first: int, last: int, jobs: Hinges) -> float:
+def _restart(order: Ints, start: Ints, first: int, last: int, jobs: Jobs) -> float:
     """Compute the starts of positions first to last, and return their cost; start[first] does not change."""
     total, now = 0.0, start[first]
     for k in range(first, last + 1):
         start[k] = now
         now += jobs.length[order[k]]
-        total += _cost(order[k], start[k], jobs)
+        total += cost_of(order[k], start[k], jobs)
     return total
 
 
 @njit(interpreted=False, nogil=True)
-def improve_gapless(order: Ints, budget: int, target: float, state: Ints, jobs: Hinges) -> float:
+def improve_gapless(order: Ints, budget: int, target: float, state: Ints, jobs: Jobs) -> float:
     """Search from ``order`` and return the value of the best sequence found.
 
     A kick moves some jobs, half of them by a few positions. The descent after it looks only at jobs that a move has shifted.
@@ -258,7 +243,7 @@ def improve_gapless(order: Ints, budget: int, target: float, state: Ints, jobs: 
             k = next_random(state, n) if next_random(state, 2) else min(max(i + next_random(state, 41) - 20, 0), n - 1)
             first, last = min(i, k), max(i, k)
             for m in range(first, last + 1):
-                value -= _cost(trial[m], start[m], jobs)
+                value -= cost_of(trial[m], start[m], jobs)
             move_job(trial, i, k, next_random(state, 2) == 0)
             value += _restart(trial, start, first, last, jobs)
             for end in (i, k):

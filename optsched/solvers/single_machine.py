@@ -1,7 +1,7 @@
 """Exact single-machine scheduling on an integer time axis: Lagrangian bounds on a graph that grows where they are weak.
 
-**Problem** 1 | r_j | sum f_j(C_j) for any costs f_j that never fall, integer r_j, p_j and f_j (also clusters on which no two
-gangs fit together).
+**Problem** 1 | r_j | sum f_j(C_j), f_j(C) = max(w_j (C - k_j), 0), with integer r_j, p_j and values (also clusters on which
+no two gangs fit together).
 
 **Relaxation.** Jobs are arcs (j, s) from time s to s + p_j of a time line 0..H, a schedule is a path, and a multiplier u_j
 prices "every job once". A shortest path, which may repeat or leave out jobs, plus sum u is a lower bound. Three
@@ -11,32 +11,36 @@ rules make paths similar to optimal schedules:
 * i is directly followed by j (no idle time, r_j <= start of i) only if exchanging the two is dearer, or costs the same and
   i < j. The rule forbids j after j, too;
 * three jobs follow each other directly only if no other sequence of them is cheaper, or as cheap and lexicographically
-  smaller. The lexicographically smallest optimal sequence obeys these rules everywhere, so some optimum always remains.
+  smaller (only with release dates). The lexicographically smallest optimal sequence obeys these rules everywhere, so some
+  optimum always remains.
 
 **Multipliers** come from subgradient ascents over ever stronger relaxations: any paths; paths on which no job directly
-follows itself, O(n H); the rule of pairs; that of three. The first multipliers are what the incumbent saves without each
+follows itself, O(n H); the rule of pairs; counted jobs. The first multipliers are what the incumbent saves without each
 job. A step follows the mean of the last subgradients, in units of their size; steps shrink at a fixed rate. Every now and
 then local search improves the order of the jobs on a path.
 
 **Orders.** i comes before j if even the earliest end of j is later than the last start of i. Without releases i also comes
 before j if i < j is no longer than j and its cost grows no less than j's from the first end of j to the last end of i.
 Proof: were j before i, exchanging them would cost no more (i ends no later than j did, jobs in between start no later, and i
-gains at least what j loses) and give a smaller sequence (Emmons, for any costs). Orders narrow windows of starts, windows
-give orders.
+gains at least what j loses) and give a smaller sequence (Emmons; it holds for any costs that never fall). Orders narrow
+windows of starts, windows give orders.
 
 **Elimination.** Arcs that lie on no path of value ``upper - 1`` or less are in no better schedule (values are integers) and
 are removed for good. When no path is left, ``upper`` is the optimum.
 
-**Sublimation.** In the graph of the pairs that are left, job after job is counted: its visits become part of the state, so
-that paths visit it exactly once. Every time multipliers are improved and the graph is reduced again. The next job is the one
-that paths miss or repeat most in relation to the share of the graph that doubles. Jobs that are known to come before or
-after it then do so on all paths that are left.
+**Sublimation.** Job after job is counted: its visits become part of the state, so that paths visit it exactly once. A state
+is a *junction*: a time with the set of the counted jobs that are done. Arcs lead from junction to junction, and counting a
+job doubles the arcs between its first start and its last end. Jobs are counted until there are a third more arcs. Then
+multipliers are improved and arcs are removed again, mostly more than were added. The next job is the one that paths miss or
+repeat most in relation to the share of arcs that double. Jobs that are known to come before or after it then do so on all
+paths that are left. With release dates the machine may wait: then jobs are counted on the graph of the pairs that are left,
+on which paths obey the rule of three, too.
 
 **Branching** only where the graph would become larger than memory: on the starts of a job. A job whose starts all lie in
 [a, b] with b < a + p_j occupies [b, a + p_j) and removes all other jobs from there.
 
-All numbers are multiples of 2^-12, and no sum of them along a path exceeds 2^40 (`EXACT` bounds value x slots): float
-arithmetic on them is exact, and so is the proof.
+All numbers are multiples of 2^-12, and no sum of them along a path exceeds 2^40 (`EXACT` bounds value x slots), apart from
+costs that no better schedule has: float arithmetic on them is exact, and so is the proof.
 
 **Complexity** pseudo-polynomial: O(n^2 H) a bound (mostly O(n H)), O(n H) memory; exponential in the worst case.
 
@@ -70,14 +74,14 @@ from optsched.solvers.sequence_paths import (
     simple_ascend,
     step,
 )
-from optsched.solvers.sequence_search import Hinges, improve_gapless, improve_sequence
+from optsched.solvers.sequence_search import improve_gapless, improve_sequence
 
 EXACT = 2.0**39  # value x slots: a multiplier is at most the value, a path has at most one job a slot
 # largest number of steps of an ascent: without rules, by pairs, on a graph, and by pairs within a node
 PLAIN, RULES, GRAPH, CHILD = 1000, 400, 200, 30
 APART = 0.3  # first factor of steps where no job directly follows itself
 STILL = 1e-3  # factor of steps at which an ascent ends
-# It also ends when SOME steps close no more than a part of the gap: by pairs, and on a graph, where counting does more.
+# It also ends when SOME steps close no more than a part of the gap: before any job is counted, and afterwards.
 SOME, LITTLE, ENOUGH = 25, 0.03, 0.1
 Progress = Callable[[int, int, int], None] | None  # (value, bound, stages)
 CHUNK = 3e7  # arcs looked at in a call of the plain ascent, between two checks of the time: a tenth of a second
@@ -87,33 +91,58 @@ FIRST, LATER = 0.3, 0.06
 SHORTER = 0.985  # factor from step to step; MANY jobs and more need proportionally more steps
 MANY = 150
 EVERY = 10  # steps between two reductions
-TOGETHER, DOUBLED = 5, 0.05  # jobs that are counted together, and the part of the graph that they may double
-EDGES = 20_000_000  # largest number of edges of a graph: some 700 MB
+# largest number of jobs that are counted together, and growth of the number of arcs (or edges) at which no further job is
+TOGETHER, GROWTH = 20, 1.3
+EDGES = 20_000_000  # largest number of edges of a graph, or of arcs: some 700 MB
 
 
 @dataclass(frozen=True)
 class SingleMachine:
-    """Jobs of one machine: ``cost[j, s]`` of starting job j at s, lengths, releases, horizon H.
+    """Jobs of one machine: starting job j at s costs ``max(rise[j] s + base[j], 0)``.
 
-    Costs are integers and never fall in s.
+    Costs of integer starts are integers and never fall.
 
-    Shapes: cost f64[n, H + 1], length, release i64[n]. H must be late enough for every left-shifted schedule that could
-    be better than the incumbent; without releases it is the sum of the lengths.
+    Shapes: rise, base f64[n], length, release i64[n]. The horizon H must be late enough for every left-shifted schedule
+    that could be better than the incumbent; without releases it is the sum of the lengths.
     """
 
-    cost: Floats
+    rise: Floats
+    base: Floats
     length: Ints
     release: Ints
     horizon: int
-
-    def __post_init__(self) -> None:
-        """Store costs of one time next to each other (Fortran order), as the compiled loops read them."""
-        object.__setattr__(self, "cost", np.asfortranarray(self.cost))
 
     @property
     def idle(self) -> bool:
         """True if the machine may have to wait (some job is released after 0)."""
         return bool(self.release.max(initial=0) > 0)
+
+    @property
+    def size(self) -> int:
+        """Number of jobs."""
+        return int(self.length.size)
+
+    def cost(self, job: Ints, start: Ints | int) -> Floats:
+        """Return the costs of starting jobs, f64[k].
+
+        Parameters
+        ----------
+        job
+            Numbers of the jobs, i64[k].
+        start
+            Starts in slots, i64[k] or one for all.
+        """
+        return np.maximum(self.rise[job] * start + self.base[job], 0.0)
+
+    def sorted(self, order: Ints) -> SingleMachine:
+        """Return the jobs in another order.
+
+        Parameters
+        ----------
+        order
+            Present numbers of the jobs, i64[n].
+        """
+        return SingleMachine(self.rise[order], self.base[order], self.length[order], self.release[order], self.horizon)
 
 
 @dataclass(frozen=True)
@@ -165,12 +194,13 @@ def prove_single_machine(
     progress
         Function called with (value, bound, stages) after every stage.
     """
-    if machine.length.size == 1:
+    if machine.size == 1:
         return _alone(machine, upper, priced)
     # Shorter jobs, and jobs whose costs grow more, get smaller numbers: such a job can be proved to come first.
-    sort = np.lexsort((machine.cost[:, 0] - machine.cost.max(axis=1), machine.length))
+    jobs = np.arange(machine.size)
+    sort = np.lexsort((machine.cost(jobs, 0) - machine.cost(jobs, machine.horizon), machine.length))
     place = np.argsort(sort)
-    machine = SingleMachine(machine.cost[sort], machine.length[sort], machine.release[sort], machine.horizon)
+    machine = machine.sorted(sort)
     order = np.argsort(machine.release, kind="stable") if order is None else place[order]
     proof = _Proof(machine, upper, order, deadline, stage_limit, progress)
     with suppress(Late):
@@ -187,8 +217,8 @@ def prove_single_machine(
 
 def _alone(machine: SingleMachine, upper: int, priced: Callable[[Floats, float], None] | None) -> SequenceProof:
     # One job starts at its release. A table of one row is in the order of C and of Fortran: numba has another type for it,
-    # for which all loops would be compiled once more.
-    cost = float(machine.cost[0, machine.release[0]])
+    # for which all loops over ``alive`` would be compiled once more.
+    cost = float(machine.cost(np.array([0]), machine.release)[0])
     if priced is not None:
         priced(np.array([cost]), cost)
     value = min(int(cost), upper)
@@ -216,18 +246,12 @@ class _Proof:
         self.machine, self.upper, self.deadline, self.limit, self.progress = machine, upper, deadline, limit, progress
         self.order, n = order, machine.length.size
         self.slowly = max(n / MANY, 1.0)
-        self.jobs = Jobs.of(machine.cost, machine.length, machine.release)
-        rise = machine.cost[:, -1] - machine.cost[:, -2]
-        # exact for a weight that counts from a due date on; for other costs the search is a heuristic all the same
-        self.hinges = Hinges(rise, machine.cost[:, -1] - rise * machine.horizon, machine.length)
+        self.jobs = Jobs.of(machine.rise, machine.base, machine.length, machine.release)
         self.starts: Ints | None = None
         self.nodes: list[_Node] = []
         self.current, self.stages = -NOTHING, 0
         self.missed, self._seen = np.zeros(n), np.argsort(order)
         self._random = np.array([1])
-        # without releases the machine never waits, and every path ends at the horizon
-        self.ends = np.full(machine.horizon + 1, machine.idle)
-        self.ends[machine.horizon] = True
 
     @property
     def bound(self) -> int:
@@ -266,7 +290,7 @@ class _Proof:
         theta, rounds, some = float(ascent.state[0]), PLAIN, int(max(CHUNK / (ascent.u.size * m.horizon), 1))
         while theta >= STILL and rounds > 0 and not most.passed:
             steps = min(rounds, some)
-            theta = simple_ascend(self.jobs.cost, ascent, m.length, self.alive, m.idle, apart, float(self.upper), steps)
+            theta = simple_ascend(self.jobs, ascent, self.alive, m.idle, apart, float(self.upper), steps)
             rounds -= some
         return ascent.u
 
@@ -277,13 +301,15 @@ class _Proof:
         for k, j in enumerate(self.order.tolist()):
             later = self.order[k + 1 :]
             sooner = starts[later] - self.machine.length[j]
-            saved[j] = cost[j, starts[j]] + np.sum(cost[later, starts[later]] - cost[later, sooner])
+            saved[j] = cost(self.order[k : k + 1], starts[j])[0] + np.sum(
+                cost(later, starts[later]) - cost(later, sooner)
+            )
         return np.minimum(saved, float(self.upper))
 
     def plain(self, u: Floats) -> float:
         """Return the bound that multipliers prove without sequencing rules."""
         m, path = self.machine, np.empty(self.machine.horizon + 1)
-        cheapest_paths(self.jobs.cost, u, m.length, self.alive, m.idle, path)
+        cheapest_paths(self.jobs, u, self.alive, m.idle, path)
         return float(path[-1] + u.sum())
 
     def search(self, budget: int) -> None:
@@ -298,7 +324,7 @@ class _Proof:
     def _improve(self, order: Ints, budget: int) -> float:
         if self.machine.idle:
             return improve_sequence(order, budget, float(self.bound), self._random, self.jobs)
-        return improve_gapless(order, budget, float(self.bound), self._random, self.hinges)
+        return improve_gapless(order, budget, float(self.bound), self._random, self.jobs)
 
     def _follow(self, starts: Ints) -> None:
         """Search locally from the order of the jobs on a path; a job that the path misses keeps its last start."""
@@ -326,7 +352,7 @@ class _Proof:
 
     def improve(self, starts: Ints) -> None:
         """Keep a schedule if it is better than the incumbent."""
-        value = int(self.machine.cost[np.arange(starts.size), starts].sum())
+        value = int(self.machine.cost(np.arange(starts.size), starts).sum())
         if value < self.upper:
             self.upper, self.starts, self.order = value, starts.copy(), np.argsort(starts, kind="stable")
             self.nodes = [node for node in self.nodes if node.bound <= value - 1]
@@ -351,21 +377,24 @@ class _Proof:
         if self._ordered(alive) is None or not clear_cores(self.machine.length, alive):
             return True
         self.search(SEARCH)  # an incumbent far above the optimum removes little, and makes steps too long
-        pairs = PairPaths(self.jobs, alive, self.ends, self.deadline)
-        if self.ascend(pairs, u, iterations, FIRST):
+        pairs = PairPaths(self.jobs, alive, self.machine.idle, self.deadline)
+        if self.ascend(pairs, u, iterations, FIRST, LITTLE, iterations // 4):
             return True
         self.search(SEARCH * u.size // (10 if self.machine.idle else 50))
         self.deadline.check()
-        cutoff = self.upper - 1 - float(u.sum())
-        graph = graph_of_pairs(pairs, u, cutoff, EDGES)
-        alive &= pairs.alive(self.machine.horizon)
-        del pairs
-        if graph is None:
-            return False
-        paths = SequenceGraph(self.jobs, graph)
-        if self.ascend(paths, u, GRAPH, LATER) or self._sublimated(paths, u, alive):
+        paths: PairPaths | SequenceGraph = pairs
+        if self.machine.idle:
+            graph = graph_of_pairs(pairs, u, self.upper - 1 - float(u.sum()), EDGES)
+            alive &= pairs.alive()
+            del pairs
+            if graph is None:
+                return False
+            paths = SequenceGraph(self.jobs, graph, self.machine.horizon)
+            if self.ascend(paths, u, GRAPH, LATER, ENOUGH):
+                return True
+        if self._sublimated(paths, u, alive):
             return True
-        alive &= paths.alive(self.machine.horizon)
+        alive &= paths.alive()
         return False
 
     def _ordered(self, alive: Bools) -> tuple[Ints, Ints] | None:
@@ -379,26 +408,27 @@ class _Proof:
         alive &= (at >= first[:, None]) & (at <= last[:, None])
         return first, last
 
-    def _sublimated(self, paths: SequenceGraph, u: Floats, alive: Bools) -> bool:
+    def _sublimated(self, paths: PairPaths | SequenceGraph, u: Floats, alive: Bools) -> bool:
         """Count one job after another; return whether no better path is left.
 
-        False: the graph grew too large, or a limit came.
+        False: there are too many arcs or edges, or a limit came.
         """
         counted = np.zeros(u.size, dtype=bool)
-        while not self.full and paths.edges <= EDGES // 2 and not counted.all():
+        while not self.full and paths.size <= EDGES // 2 and not counted.all():
             # gain by cost: how often paths miss or repeat the job, and which part of the graph doubles
-            share = paths.doubled()
-            gain = np.where(counted, -1.0, self.missed / (share + 1e-4))
-            best = np.argsort(-gain, kind="stable")[:TOGETHER]
-            alive &= paths.alive(self.machine.horizon)
+            gain = np.where(counted, -1.0, self.missed / (paths.doubled() + 1e-4))
+            alive &= paths.alive()
             windows = self._ordered(alive)
             if windows is None:
                 return True
-            for k, job in enumerate(best.tolist()):
-                if k == 0 or (gain[job] > 0 and share[best[: k + 1]].sum() <= DOUBLED):
-                    counted[job] = True
-                    paths.count(job, *windows)
-            if self.ascend(paths, u, GRAPH, LATER):
+            most = GROWTH * paths.size
+            for k, job in enumerate(np.argsort(-gain, kind="stable")[:TOGETHER].tolist()):
+                if k and (gain[job] <= 0 or paths.size >= most):
+                    break
+                self.deadline.check()
+                counted[job] = True
+                paths.count(job, *windows)
+            if paths.size == 0 or self.ascend(paths, u, GRAPH, LATER, ENOUGH):
                 return True
             self._told()
         return False
@@ -408,7 +438,9 @@ class _Proof:
         if self.progress is not None:
             self.progress(self.upper, self.bound, self.stages)
 
-    def ascend(self, paths: PairPaths | SequenceGraph, u: Floats, rounds: int, theta: float) -> bool:
+    def ascend(
+        self, paths: PairPaths | SequenceGraph, u: Floats, rounds: int, theta: float, enough: float, least: int = 0
+    ) -> bool:
         """Make a subgradient ascent (Polyak steps, deflected) over multipliers, removing arcs on the way; changes ``u``.
 
         It returns True if no path is better than the incumbent, which may have become better here. Else ``missed``
@@ -416,7 +448,7 @@ class _Proof:
         """
         trial, mean, square = u.copy(), np.zeros(u.size), np.full(u.size, SQUARE)
         bound, due, missed, before = -NOTHING, 0, np.zeros(u.size), -NOTHING
-        graph, scale, slowly = isinstance(paths, SequenceGraph), self.machine.length.astype(np.float64), self.slowly
+        scale, slowly = self.machine.length.astype(np.float64), self.slowly
         some = int(SOME * slowly)
         for k in range(int(rounds * slowly)):
             total = float(trial.sum())
@@ -436,8 +468,8 @@ class _Proof:
                     self._follow(paths.starts)
                     paths.reduce(u, self.upper - 1 - total)
                     due = k + EVERY
-            if k % some == some - 1 and (graph or k >= rounds // 4):
-                if bound - before < (ENOUGH if graph else LITTLE) * (self.upper - bound):
+            if k % some == some - 1 and k >= least:
+                if bound - before < enough * (self.upper - bound):
                     break
                 before = bound
             self.deadline.check()

@@ -56,16 +56,20 @@ def sharing_rates(instance: Instance) -> SharingRates:
         As in `optsched.speeds.duration.seconds_alone`.
     """
     # a row of the tables for all identical jobs of one model; 0: the ways to split their batches are not known
-    row, rows, chains = np.zeros(instance.n, dtype=np.int64), dict[Any, int](), list[tuple[JobSpeeds, int, Chain]]()
-    pace, paces = np.zeros(instance.n, dtype=np.int64), dict[Any, int]()
+    chains, paces = list[tuple[JobSpeeds, int, Chain]](), 0
+    row, pace = np.zeros((2, instance.n), dtype=np.int64)
     for speeds in instance.speeds:
+        numbers, pairs = dict[Any, tuple[int, int]](), list[tuple[int, int]]()
         for j in speeds.jobs.tolist():
-            key = speeds, speeds.alike(j)
-            if key not in rows:
+            key = speeds.alike(j)
+            pair = numbers.get(key)
+            if pair is None:
                 chain = speeds.sub_batches(j)
                 chains += [(speeds, j, chain)] * bool(chain)
-                rows[key] = len(chains) if chain else 0
-            row[j], pace[j] = rows[key], paces.setdefault(key, len(paces) + 1)
+                paces += 1
+                pair = numbers[key] = len(chains) if chain else 0, paces
+            pairs.append(pair)
+        row[speeds.jobs], pace[speeds.jobs] = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
     options = np.array([1, *(len(chain) for *_, chain in chains)], dtype=np.int64)
     shape = options.size, int(options.max())
     steps, memory, stretch = np.ones(shape, dtype=np.int64), np.zeros(shape), np.ones((*shape, 2))
@@ -73,9 +77,10 @@ def sharing_rates(instance: Instance) -> SharingRates:
         memory[k] = chain[0].memory
         for o, option in enumerate(chain):
             steps[k, o], memory[k, o] = option.steps, option.memory
-            for spans in (False, True):
-                slower = speeds.split_seconds(j, option, spans) / speeds.split_seconds(j, chain[0], spans)
-                stretch[k, o, int(spans)] = max(slower, 1.0)
+        for spans in (False, True):
+            first = speeds.split_seconds(j, chain[0], spans)
+            for o, option in enumerate(chain[1:], 1):
+                stretch[k, o, int(spans)] = max(speeds.split_seconds(j, option, spans) / first, 1.0)
     names = list(dict.fromkeys(instance.kinds))
     position = {name: k for k, name in enumerate(names)}
     kind = np.array([position[name] for name in instance.kinds], dtype=np.int64)

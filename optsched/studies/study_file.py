@@ -157,6 +157,22 @@ class Study:
             return False
         return Path(os.environ.get("OPTSCHED_DATA", ""), self.document["trace"]["file"]).is_file()
 
+    def left_out(self, small: bool = False) -> str:
+        """Return one line on the experiments that are left out without the file of the trace; empty if there are none.
+
+        Parameters
+        ----------
+        small
+            Whether the study runs in its small size.
+        """
+        own = self.document.get("trace", {}).get("experiment", {})
+        names = [name for name in own if name not in self.document["experiment"]]
+        if not names or self.reads_trace(small):
+            return ""
+        file = self.document["trace"]["file"]
+        why = "the small size reads no trace" if small else f"the folder OPTSCHED_DATA has no {file}"
+        return f"left out: {', '.join(names)}; {why}"
+
     def on_trace(self, read: bool) -> Study:
         """Return the study with a fixed source of workloads, whether or not the file of the trace exists.
 

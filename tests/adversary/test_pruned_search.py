@@ -11,6 +11,8 @@ from optsched.adversary.attack_method import Found
 from optsched.adversary.evaluation import Evaluation
 from optsched.adversary.methods.search import COLD, DRAWN, HOT, STALE, crossed, island, moved
 from optsched.adversary.space import Candidate
+from optsched.policies.simulate import Specification, simulated_value
+from optsched.problem.instance import Instance
 
 ATTACKS = [
     ("sjf", "total_flow_time", "", 5, 60),
@@ -65,3 +67,22 @@ def test_a_ratio_that_is_left_out_is_below_the_number() -> None:
         for least in (0.9 * ratio, ratio, 1.1 * ratio):
             quick = evaluation.fresh().ratio_above(candidate, least)
             assert quick == ratio or (quick is None and least > ratio)
+
+
+@pytest.mark.parametrize(("policy", "runs"), [("srtf", 1), ("srtf-gpu", 2)])
+def test_srtf_runs_once_for_a_candidate(policy: str, runs: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    # It is both the policy and the reference with preemption.
+    evaluation, ran = on(policy, "total_flow_time", "", jobs=4), list[str]()
+
+    def counted(instance: Instance, specification: Specification, objective: str) -> tuple[float, str]:
+        ran.append(specification.text)
+        return simulated_value(instance, specification, objective)
+
+    for module in ("evaluation", "spaces.whole_jobs"):
+        monkeypatch.setattr(f"optsched.adversary.{module}.simulated_value", counted)
+    candidate = evaluation.space.drawn(random.Random(61))
+    ratio = evaluation.ratio(candidate)
+    assert len(ran) == runs
+    monkeypatch.setattr("optsched.adversary.spaces.whole_jobs.WholeJobs.has_run", lambda *_: None)
+    assert evaluation.fresh().ratio(candidate) == ratio
+    assert len(ran) == runs + 2

@@ -17,6 +17,8 @@ prepare_code
     Python that runs after them in the folder of the row.
 long
     True: measured only with ``--long``.
+limit
+    CPU seconds after which a process is stopped; it counts as failed, and is not tried again.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import os
+import resource
 import shlex
 import subprocess
 import sys
@@ -31,6 +34,7 @@ import tempfile
 import tomllib
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -86,10 +90,17 @@ def words(row: dict[str, Any]) -> list[str]:
     return [sys.executable, "-c", TIMED, before if mark else "", measured]
 
 
-def cost(command: list[str], tree: Path, folder: Path) -> Cost | None:
-    """The cost of a process; None if it fails."""
+def cost(command: list[str], tree: Path, folder: Path, limit: int | None = None) -> Cost | None:
+    """The cost of a process; None if it fails or takes more CPU seconds than the limit."""
     environment = {**os.environ, "PYTHONPATH": f"{tree}{os.pathsep}{tree / 'tests'}", "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+    process = subprocess.Popen(
+        command,
+        cwd=folder,
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        preexec_fn=None if limit is None else partial(resource.setrlimit, resource.RLIMIT_CPU, (limit, limit)),
+    )
     said = process.stdout.read().decode() if process.stdout is not None else ""
     _, status, used = os.wait4(process.pid, 0)
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -113,8 +124,9 @@ def best(row: dict[str, Any], trees: list[Path], rounds: int) -> list[Cost | Non
         found: list[list[Cost | None]] = [[] for _ in trees]
         for k in range(rounds + 1):
             for costs, tree in zip(found, trees, strict=True):
-                measured = cost(words(row), tree, Path(place))
-                costs += [measured] if k else []
+                if None not in costs:
+                    measured = cost(words(row), tree, Path(place), row.get("limit"))
+                    costs += [measured] if k or measured is None else []
         return [None if None in costs else min(filter(None, costs), key=lambda c: c.seconds) for costs in found]
 
 

@@ -60,6 +60,18 @@ def best_list(instance: Instance) -> float:
     return best
 
 
+def arriving_requests(seed: int) -> Instance:
+    """Return four to six requests with one prompt and two or three lengths that arrive in some rounds."""
+    rng = np.random.default_rng(seed)
+    n, cells, prompt = int(rng.integers(4, 7)), int(rng.integers(5, 9)), int(rng.integers(0, 2))
+    lengths = rng.integers(1, min(cells - prompt, 5) + 1, int(rng.integers(2, 4)))
+    arrival, output = rng.integers(0, 7, n), rng.choice(lengths, n)
+    weight = rng.integers(1, 3, n) if rng.random() < 0.3 else np.ones(n)
+    return request_instance(
+        [prompt] * n, output, cells, arrival=arrival, weight=weight, objective="total_weighted_flow_time"
+    )
+
+
 def random_requests(seed: int, most: int = 4) -> Instance:
     """Return up to ``most`` small requests, some of them weighted, late, or with prompts that differ."""
     rng = np.random.default_rng(seed)

@@ -1,15 +1,19 @@
-"""The synthetic setting of Jaillet et al. under general solvers: `python -m kv_cache.other_solvers SECONDS SEED...`.
+"""The synthetic setting of Jaillet et al. under general solvers: `python -m kv_cache.other_solvers SECONDS SEED... NAME...`.
 
-Each solver gets one thread and the schedule of mc-sf as its start, HiGHS the best of three list schedules. HiGHS and SCIP
-solve the program ``kv-time-indexed``; CP-SAT has a start variable a request and, for its j-th round, an interval of length 1
-that holds s + j cells. Each one runs in a process of its own: their libraries do not work in the same process.
+Each solver gets one thread, SECONDS of CPU time and the schedule of mc-sf as its start, HiGHS the best of three list
+schedules. HiGHS and SCIP solve the program ``kv-time-indexed``; CP-SAT has a start variable a request and, for its j-th
+round, an interval of length 1 that holds s + j cells. Each one runs in a process of its own: their libraries do not work in
+the same process. Without a NAME all four run.
 """
 
 from __future__ import annotations
 
+import os
 import resource
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 
@@ -24,6 +28,30 @@ def paper_instance(seed: int) -> Instance:
     cells, prompt, n = int(rng.integers(30, 51)), int(rng.integers(1, 6)), int(rng.integers(40, 61))
     output = np.sort(rng.integers(1, cells - prompt + 1, size=n))
     return request_instance([prompt] * n, output, cells, name=f"kv-paper-{seed}")
+
+
+NAMES = "cache-states", "cp-sat", "scip", "highs"
+LONG = 20  # seconds of the clock that a solver may take for a second of CPU time
+interval = [np.inf, 0.0]  # value and bound so far
+
+
+def row() -> str:
+    """Return the interval so far and the CPU seconds of this process."""
+    cpu = resource.getrusage(resource.RUSAGE_SELF)
+    return f"value {interval[0]:.0f}, bound {interval[1]:.1f}, CPU {cpu.ru_utime + cpu.ru_stime:.0f} s"
+
+
+def stop_after(seconds: float) -> None:
+    """Print the interval and end the process when it has used its CPU time."""
+    while time.process_time() < seconds:
+        time.sleep(0.2)
+    print(row(), flush=True)
+    os._exit(0)
+
+
+def note(value: float, bound: float) -> None:
+    """Take a value and a bound."""
+    interval[:] = min(interval[0], value), max(interval[1], bound)
 
 
 def cp_sat(instance: Instance, seconds: float) -> tuple[float, float]:
@@ -42,8 +70,14 @@ def cp_sat(instance: Instance, seconds: float) -> tuple[float, float]:
     model.add_cumulative(tokens, cells, requests.cells)
     model.minimize(sum(starts) + int(requests.output.sum()))
     solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds, solver.parameters.num_workers = seconds, 1
-    solver.solve(model)
+    solver.parameters.max_time_in_seconds, solver.parameters.num_workers = LONG * seconds, 1
+    solver.best_bound_callback = lambda bound: note(np.inf, bound)
+
+    class Noted(cp_model.CpSolverSolutionCallback):
+        def on_solution_callback(self) -> None:
+            note(self.objective_value, self.best_objective_bound)
+
+    solver.solve(model, Noted())
     return solver.objective_value, solver.best_objective_bound
 
 
@@ -68,7 +102,7 @@ def scip(instance: Instance, seconds: float) -> tuple[float, float]:
     cost.SetMinimization()
     chosen = [(begin, float(k == at)) for row, at in zip(begins, hint, strict=True) for k, begin in enumerate(row)]
     solver.SetHint(*map(list, zip(*chosen, strict=True)))
-    solver.SetTimeLimit(int(1000 * seconds))
+    solver.SetSolverSpecificParametersAsString(f"timing/clocktype = 1\nlimits/time = {seconds}")
     solver.Solve(pywraplp.MPSolverParameters())
     return cost.Value(), cost.BestBound()
 
@@ -77,24 +111,29 @@ def by_name(name: str, instance: Instance, seconds: float) -> tuple[float, float
     """Return the value and the bound of a solver, or of our own search (``cache-states``)."""
     if name in ("cp-sat", "scip"):
         return (cp_sat if name == "cp-sat" else scip)(instance, seconds)
-    best = osd.solve(instance, model="kv-time-indexed" if name == "highs" else name, time_limit=seconds)
+    model = "kv-time-indexed" if name == "highs" else name
+    best = osd.solve(instance, model=model, time_limit=LONG * seconds, progress=lambda at: note(at.incumbent, at.bound))
     return float(best.value or np.inf), float(best.bound or 0)
 
 
-def main(seconds: float, seeds: list[int]) -> None:
+def main(seconds: float, seeds: list[int], names: list[str]) -> None:
     """Print a row for every seed and solver."""
     for seed in seeds:
         first = osd.simulate(paper_instance(seed), "mc-sf").value()
-        for name in ("cache-states", "cp-sat", "scip", "highs"):
-            command = [sys.executable, "-m", "kv_cache.other_solvers", str(seconds), str(seed), name]
+        for name in names:
+            command = [sys.executable, "-m", "kv_cache.other_solvers", "row", str(seconds), str(seed), name]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
             print(f"{seed} {name}: mc-sf {first:.0f}, {done.stdout.strip() or done.stderr[-300:]}", flush=True)
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 4 or sys.argv[3].isdigit():
-        main(float(sys.argv[1]), [int(seed) for seed in sys.argv[2:]])
-    else:
-        value, bound = by_name(sys.argv[3], paper_instance(int(sys.argv[2])), float(sys.argv[1]))
-        cpu = resource.getrusage(resource.RUSAGE_SELF).ru_utime
-        print(f"value {value:.0f}, bound {bound:.1f}, CPU {cpu:.0f} s")
+    if sys.argv[1] == "row":
+        limit = float(sys.argv[2])
+        if sys.argv[4] != "scip":  # it measures CPU time itself
+            threading.Thread(target=stop_after, args=(limit,), daemon=True).start()
+        note(*by_name(sys.argv[4], paper_instance(int(sys.argv[3])), limit))
+        print(row(), flush=True)
+        os._exit(0)
+    arguments = sys.argv[2:]
+    chosen = [name for name in arguments if not name.isdigit()]
+    main(float(sys.argv[1]), [int(seed) for seed in arguments if seed.isdigit()], chosen or list(NAMES))

@@ -1,22 +1,22 @@
-"""Optima of requests: golden values, enumeration, the integer program, theorems and families."""
+"""Optima of requests: golden values, enumeration, the integer program."""
 
 from __future__ import annotations
 
-from fractions import Fraction
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 import optsched as osd
-from kv_cache.every_start import optimum, random_requests
-from optsched.classes.kv_cache.guarantees.serving_theorems import LEAST_VOLUME, PAPER, SHORTEST_FIRST
+from kv_cache.every_start import arriving_requests, optimum, random_requests
 from optsched.classes.kv_cache.problem.request_schedule import request_schedule
 from optsched.classes.kv_cache.problem.requests import request_instance, requests_of
 from optsched.classes.kv_cache.solvers import order_search
+from optsched.classes.kv_cache.solvers.cell_prices import PriceAscent
 from optsched.classes.kv_cache.solvers.cell_states import Types, cell_states
 from optsched.classes.kv_cache.solvers.methods.cache_states import RequestSearch
+from optsched.deadline import NEVER
 from optsched.errors import InputError
-from optsched.guarantees.family import FAMILIES
 from optsched.io.traces.generate import generate
 from optsched.models import FORMULATIONS
 from optsched.problem.instance import Instance
@@ -43,9 +43,9 @@ def test_golden_optima(instance: Instance, value: int, starts: list[int] | None)
         assert best.schedule.start.tolist() == starts
 
 
-def check_enumerated(seeds: range) -> None:
+def check_enumerated(seeds: range, draw: Callable[[int], Instance] = random_requests) -> None:
     for seed in seeds:
-        instance = random_requests(seed).relative
+        instance = draw(seed).relative
         if instance.weight.min() < 1:
             continue  # weights of 0 are for the integer program
         state = SolveState(instance, get_objective("total_weighted_flow_time"), schedule_class="kv-cache")
@@ -60,9 +60,38 @@ def test_no_false_optimum() -> None:
     check_enumerated(range(220))
 
 
+def test_no_false_optimum_of_requests_that_arrive() -> None:
+    """Solve instances in which requests of one kind arrive in several rounds, so that order and dominance matter."""
+    check_enumerated(range(15), arriving_requests)
+
+
 @pytest.mark.study
 def test_no_false_optimum_of_20000() -> None:
     check_enumerated(range(1000, 21_000))
+    check_enumerated(range(1000, 4000), arriving_requests)
+
+
+def test_any_prices_of_requests_that_arrive_give_a_bound() -> None:
+    """Prices that fall in order of arrival count as prices that do not; the level method raises the bound."""
+    rng, raised = np.random.default_rng(2), 0
+    for seed in range(6):
+        requests = requests_of(instance := arriving_requests(seed).relative)
+        arrival, weight = (np.asarray(x, dtype=np.int64) for x in (requests.arrival, requests.weight))
+        types, kinds = Types.of_requests(arrival, requests.prompt, requests.output, weight)
+        states = cell_states(requests.cells, kinds)
+        assert states is not None
+        least, _ = optimum(instance, np.inf)
+        cost = int(least + (arrival * weight).sum())
+        for spread in (0.1, 1.0, 10.0):
+            ascent = PriceAscent.begin(states, types, kinds, rng.exponential(spread * 10, types.number.size), cost)
+            first = ascent.evaluate()
+            assert first <= cost * ascent.scale
+            ascent.climb(5, cost, NEVER)
+            assert ascent.bound >= first
+            ascent.refine(15, cost, NEVER)
+            assert first <= ascent.bound <= cost * ascent.scale
+            raised += ascent.bound > first
+    assert raised > 12
 
 
 def test_the_integer_program_has_the_same_optimum() -> None:
@@ -98,9 +127,13 @@ def test_a_search_over_orders_gains_whatever_the_slices(monkeypatch: pytest.Monk
 
 
 @pytest.mark.release
-def test_an_interval_has_the_optimum() -> None:
+@pytest.mark.parametrize("every", [0, 2])
+def test_an_interval_has_the_optimum(every: int) -> None:
     """A search without proof ends with a bound and a schedule around the optimum, with prices for stretches of rounds."""
-    instance = generate("kv-paper", 3, jobs=14)
+    requests = requests_of(generate("kv-paper", 3, jobs=14))
+    instance = request_instance(
+        requests.prompt, requests.output, requests.cells, arrival=every * (np.arange(14) * 5 % 14)
+    )
     best = osd.solve(instance)
     assert best.status == "optimal"
     state = SolveState(instance.relative, get_objective("total_flow_time"), schedule_class="kv-cache")
@@ -114,48 +147,7 @@ def test_an_interval_has_the_optimum() -> None:
 def test_states_are_partitions() -> None:
     """Equal prompts 1 and M = 8: parts of at least 2 with a sum of at most 8; there are 22."""
     outputs = np.arange(1, 8)
-    types = Types.of_requests(np.zeros(7, np.int64), np.ones(7, np.int64), outputs, np.ones(7, np.int64))
-    states = cell_states(8, types)
+    _, kinds = Types.of_requests(np.zeros(7, np.int64), np.ones(7, np.int64), outputs, np.ones(7, np.int64))
+    states = cell_states(8, kinds)
     assert states is not None
     assert states.before.size == 22
-
-
-def test_audits_hold_and_can_fail() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(100):
-        half = int(rng.integers(3, 15))
-        n, prompt = int(rng.integers(2, 20)), int(rng.integers(0, half))
-        output = rng.integers(1, half - prompt + 1, n)
-        equal = request_instance([prompt] * n, output, 2 * half)
-        prompts = rng.integers(0, half, n)
-        mixed = request_instance(prompts, np.minimum(output, half - prompts), 2 * half, weight=rng.integers(1, 5, n))
-        for policy, instance, theorems in (
-            ("mc-sf", equal, (SHORTEST_FIRST, PAPER)),
-            ("least-volume", mixed, (LEAST_VOLUME,)),
-        ):
-            run = osd.simulate(instance, policy)
-            for theorem in theorems:
-                assert theorem.audit(None, run) == []
-                assert theorem.ratio(None, run) <= (4 if theorem is not PAPER else 9216)
-    waits = osd.simulate(request_instance([0, 0], [1, 1], 10), "least-volume")
-    waits.schedule.end[:] += 50
-    waits.schedule.start[:] += 50
-    assert LEAST_VOLUME.audit(None, waits)
-
-
-@pytest.mark.parametrize("name", ["behind-long", "large-prompts", "alternating", "arriving-behind"])
-def test_references_of_families_are_reached(name: str) -> None:
-    """Their stated values are at least the optimum, and the policy's ratio grows."""
-    family = FAMILIES.get(name)
-    ratios = []
-    for size in family.sizes[:2]:
-        challenge = family.make(size)
-        value = osd.simulate(challenge.instance, family.policy).value()
-        ratios.append(Fraction(value) / challenge.reference)
-    assert ratios[0] < ratios[1]
-    smallest = family.make(family.sizes[0])
-    if requests_of(smallest.instance).n < 12:
-        best = osd.solve(smallest.instance)
-        assert best.status == "optimal"
-        assert best.value is not None
-        assert best.value <= smallest.reference

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from optsched.guarantees.describe import page
-from pages import layers
+from pages import layers, ranks
 from pages.page import ROOT, Page, name_of, page_files
 from pages.picture import DRAWN, difference, draw
 from pages.player import WIDTH, play, same, tidy
@@ -21,7 +21,11 @@ from pages.player import WIDTH, play, same, tidy
 THEOREMS = ROOT / "docs" / "guarantees.md"
 
 # Pages that the program writes, whole or in part: the present text -> the text that is right.
-WRITTEN: dict[Path, Callable[[str], str]] = {THEOREMS: lambda _: page(), layers.PAGE: layers.rewritten}
+WRITTEN: dict[Path, Callable[[str], str]] = {
+    THEOREMS: lambda _: page(),
+    layers.PAGE: layers.rewritten,
+    ranks.PAGE: ranks.rewritten,
+}
 
 
 def refresh(page: Page) -> bool:

@@ -24,7 +24,7 @@ from optsched.io.traces.recipes.hadar_recipes import AWS, LAB
 from optsched.policies import hadar_e
 from optsched.policies.fork_assignment import by_payoff, deal
 from optsched.policies.fork_books import ENTRIES, NOBODY, STARTS, books, numpy_sum
-from optsched.policies.fork_plan import ForkPlan
+from optsched.policies.fork_plan import ForkPlan, MakespanProgram
 from optsched.policies.hadar_e import HadarE
 from optsched.policies.simulate import simulate
 from optsched.problem.cluster import Cluster, NodeGroup
@@ -32,6 +32,7 @@ from optsched.problem.instance import Instance, Job
 from optsched.problem.throughputs import Throughput, Throughputs
 from optsched.simulation.metrics import cluster_utilization
 from optsched.speeds.type_speeds import GroupRates, group_rates
+from policies.fork_plan_plain import PlainPlanHadarE
 from policies.hadar_e_plain import Assignment, PlainHadarE, by_work as plainly_by_work
 
 
@@ -157,6 +158,29 @@ def test_every_decision_is_that_of_the_plain_form(seed: int) -> None:
     require_the_same(seed, compiled=False)
 
 
+def planned_case(seed: int) -> tuple[Instance, dict[str, Any]]:
+    """Jobs that arrive over time on unlike nodes, several of a kind or one of each; and parameters of rule lp."""
+    rng = np.random.default_rng([seed, 61])
+    clusters = (LAB, AWS, "4x1:V100+3x1:T4+5x1:K80", "9x1:V100+2x1:K80")
+    drawn = generate("hadar-mix", seed, jobs=int(rng.integers(1, 13)), cluster=str(rng.choice(clusters)))
+    arrival = rng.integers(0, 4, drawn.n) * float(rng.choice([0.0, 500.0, 720.0]))
+    jobs = [dataclasses.replace(job, arrival=float(at)) for job, at in zip(drawn.jobs, arrival, strict=True)]
+    round_ = float(rng.choice([100.0, 360.0, 900.0]))
+    return drawn.replace(jobs=jobs), {
+        "round": round_,
+        "overhead": float(rng.choice([0.0, 10.0, 0.4 * round_])),
+        "estimate": str(rng.choice(["true", "noisy"])),
+    }
+
+
+@pytest.mark.parametrize(("first", "count"), [(0, 3), *(studied(first, 100) for first in range(3, 2000, 100))])
+def test_every_decision_by_the_program_is_that_of_the_plain_plan(first: int, count: int) -> None:
+    for seed in range(first, first + count):
+        instance, given = planned_case(seed)
+        plain = forked(instance, PlainPlanHadarE(**given))
+        assert fingerprint(forked(instance, HadarE(**given))) == fingerprint(plain), (seed, given)
+
+
 @pytest.mark.parametrize("first", [pytest.param(0, marks=pytest.mark.compiled), *map(studied, range(60, 2000, 60))])
 def test_compiled_decisions_are_those_of_the_plain_form(first: int) -> None:
     for seed in range(first, first + 60):
@@ -227,19 +251,26 @@ def test_on_one_node_nothing_is_forked() -> None:
 
 @pytest.mark.parametrize("seed", few(range(8), 3))
 def test_a_plan_is_an_optimum_of_the_fork_program(seed: int) -> None:
-    rate, steps = random_table(seed, 4)
-    plan = ForkPlan(np.arange(5), overhead=0.0)
-    plan.solve(0.0, range(4), np.array(steps), np.array(rate))
-    starts = {j: plan.begin(j, list(range(5)), 0.0, np.inf, steps[j], np.array(rate[j])) for j in range(4)}
-    seconds = np.zeros(5)
-    for j, copies in starts.items():
-        assert sum(work for _, work in copies) == pytest.approx(steps[j])
-        for node, work in copies:
-            seconds[node] += work / rate[j][node]
-    best = makespan_lp(rate, steps, fork=True)
-    assert seconds == pytest.approx(best)  # every node is busy to the end: nothing is left to gain
-    plan.solve(0.0, range(4), np.array(steps), np.array(rate))
-    assert plan.next(0.0, np.inf, [0, 1, 2, 3, 4]) == ([], {})  # what has begun is not planned again
+    table, work = random_table(seed, 4)
+    rates, steps = np.array(table), np.array(work)
+    program = MakespanProgram(np.ones(5))
+    for kept in ([0, 1, 2, 3], [0, 2, 3], [0, 1, 2, 3]):  # later, the matrix is that of the first time
+        left = np.where(np.isin(range(4), kept), steps, 0.0)
+        best = makespan_lp([table[k] for k in kept], [work[k] for k in kept], fork=True)
+        seconds, horizon = program.least(range(4), left, rates, np.zeros(5))
+        assert (rates * seconds).sum(axis=1) == pytest.approx(left)
+        assert seconds.sum(axis=0) == pytest.approx(best)  # every node is busy to the end: nothing is left to gain
+        assert horizon == pytest.approx(best)
+
+
+def test_what_has_begun_is_not_planned_again() -> None:
+    table, work = random_table(1, 1)
+    plan, nodes, rates, steps = ForkPlan(np.arange(5), overhead=0.0), [0, 1, 2, 3, 4], np.array(table), np.array(work)
+    plan.solve(0.0, [0], steps, rates)
+    assert plan.next(0.0, np.inf, nodes) == ([], {0: nodes})
+    assert sum(part for _, part in plan.begin(0, nodes, 0.0, np.inf, work[0], rates[0])) == pytest.approx(work[0])
+    plan.solve(0.0, [0], steps, rates)
+    assert plan.next(0.0, np.inf, nodes) == ([], {})
 
 
 def test_one_job_shares_its_nodes_in_rounds_and_a_second_one_has_its_own() -> None:

@@ -254,9 +254,7 @@ def test_rates_of_all_profiles_are_counted_before_the_work(monkeypatch: pytest.M
     instance = elastic(8)
     Goodputs(instance).require_few()
     monkeypatch.setattr("optsched.speeds.goodput_rates.MOST_STEPS", 100_000)
-    monkeypatch.setattr(
-        "optsched.speeds.goodput_rates.JobGoodput.limit", lambda *_: pytest.fail("work before the limit")
-    )
+    monkeypatch.setattr("optsched.speeds.job_goodput.JobGoodput.limit", lambda *_: pytest.fail("work before the limit"))
     with pytest.raises(InputError, match="rates of elastic jobs take too much work"):
         modes_of_elastic(instance)
 

@@ -22,6 +22,7 @@ from optsched.problem.objectives import get_objective
 from optsched.problem.profile import Profile, Stage
 from optsched.problem.scaling import Scaling
 from optsched.solvers.identical_machines import least_weighted_completion
+from optsched.solvers.machine_groups import Effort, machines_of, regroup
 from optsched.solvers.machine_loads import search_loads
 from optsched.solvers.machine_prices import fluid_prices, solve_flow, start_prices
 from optsched.solvers.method import METHODS
@@ -156,6 +157,7 @@ def test_the_optimum_is_that_of_dynamic_programming(jobs: ParallelJobs) -> None:
 
 def test_branching_without_a_solver_and_with_few_states(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_schedules, "WIDTHS", (1, 2))
+    monkeypatch.setattr(machine_schedules, "GROUPS", (Effort(2, 2, width=1, patience=2),) * 2)
     monkeypatch.setattr(machine_schedules, "solve_flow", lambda *_: None)  # it does not converge: fluid prices stay
     rng, nodes = np.random.default_rng(1), 0
     for _ in range(10):
@@ -204,6 +206,33 @@ def test_a_narrow_search_returns_schedules_and_claims_nothing(jobs: ParallelJobs
     if result.complete:
         assert result.cost == best
     assert not search_loads(jobs, potentials, worst, width, Deadline(0.0)).complete
+
+
+@given(parallel_jobs(), st.integers(0, 99))
+@settings(max_examples=examples(30), deadline=None)
+def test_rescheduled_groups_of_machines_are_schedules_that_cost_no_more(jobs: ParallelJobs, seed: int) -> None:
+    potentials = Potentials.at(jobs, near_prices(jobs), jobs.open_starts())
+    first, best, effort = jobs.list_starts(), least(jobs), Effort(2, 3, width=100, patience=20)
+    start = regroup(jobs, first, potentials, best, effort, seed, NEVER)
+    assert best <= jobs.cost(start) <= jobs.cost(first)
+    assert feasible(jobs, start)
+    machine = machines_of(jobs, start)
+    for i in range(jobs.machines):  # no machine waits
+        assert start[machine == i].tolist() == [0, *np.cumsum(jobs.length[machine == i])][: np.sum(machine == i)]
+    assert regroup(jobs, first, potentials, best, effort, seed, NEVER).tolist() == start.tolist()
+    assert regroup(jobs, first, potentials, best, effort, seed, Deadline(0.0)).tolist() == first.tolist()
+
+
+def test_groups_of_three_of_six_machines_improve_a_list_schedule() -> None:
+    rng = np.random.default_rng(2)
+    length, weight = rng.integers(1, 100, 60), rng.integers(1, 100, 60)
+    order = np.argsort(length / weight, kind="stable")
+    jobs = ParallelJobs(length[order], weight[order], 6)
+    potentials = Potentials.at(jobs, near_prices(jobs), jobs.open_starts())
+    before = jobs.list_starts()
+    start = regroup(jobs, before, potentials, 0, Effort(2, 3, width=100, patience=10), 1, NEVER)
+    assert feasible(jobs, start)
+    assert jobs.cost(start) < jobs.cost(before) - 300
 
 
 @given(parallel_jobs())

@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from optsched.bounds.lp_dual import price_certificate
+from optsched.io.traces.generate import generate
 from optsched.problem.arrays import Floats
 from optsched.problem.objectives import get_objective
 from optsched.solvers import sequence_pairs, single_machine
@@ -18,8 +19,8 @@ from optsched.solvers.lp_bound import SlotJobs
 from optsched.solvers.methods.sequence_branching import machine_of, prices_of_multipliers
 from optsched.solvers.sequence_graph import _triple
 from optsched.solvers.sequence_paths import Ascent, Jobs, find_orders, may_follow, simple_ascend
-from optsched.solvers.sequence_search import Hinges, improve_gapless, improve_sequence
-from optsched.solvers.single_machine import SingleMachine, prove_single_machine
+from optsched.solvers.sequence_search import improve_gapless, improve_sequence
+from optsched.solvers.single_machine import EXACT, SingleMachine, prove_single_machine
 from optsched.solvers.solve import solve
 from optsched.solvers.solve_state import SolveState
 from solvers.looks import Looks
@@ -37,17 +38,20 @@ def machines(draw: st.DrawFn, most: int = 6, least: int = 1) -> SingleMachine:
     weight = np.array(draw(st.lists(st.integers(0, 4), min_size=n, max_size=n)))
     due = np.array(draw(st.lists(st.integers(-3, 15), min_size=n, max_size=n)))
     horizon = int(release.max() + length.sum())
-    slot = np.arange(horizon + 1)
-    cost = weight[:, None] * np.maximum(slot + (length - due)[:, None], 0)
-    return SingleMachine(cost.astype(float), length, release, horizon)
+    return machine_with(weight, length - due, length, release, horizon)
+
+
+def machine_with(weight, early, length, release, horizon) -> SingleMachine:  # type: ignore[no-untyped-def]
+    """Starting j at s costs weight (s + early)+."""
+    return SingleMachine(weight.astype(float), (weight * early).astype(float), length, release, horizon)
 
 
 def value_of(machine: SingleMachine, starts: np.ndarray) -> int:
-    return int(machine.cost[np.arange(starts.size), starts].sum())
+    return int(machine.cost(np.arange(starts.size), starts).sum())
 
 
 def jobs_of(machine: SingleMachine) -> Jobs:
-    return Jobs.of(machine.cost, machine.length, machine.release)
+    return Jobs.of(machine.rise, machine.base, machine.length, machine.release)
 
 
 def left_shifted(machine: SingleMachine, order: tuple[int, ...]) -> np.ndarray:
@@ -116,7 +120,7 @@ def test_three_in_a_row_may_stay_when_no_other_sequence_of_them_is_better(machin
         return [begin + int(machine.length[list(order[:k])].sum()) for k in range(3)]
 
     possible = {  # without a wait
-        order: sum(int(machine.cost[j, s]) for j, s in zip(order, starts(order), strict=True))
+        order: int(machine.cost(np.array(order), np.array(starts(order))).sum())
         for order in permutations(range(3))
         if all(machine.release[j] <= s for j, s in zip(order, starts(order), strict=True))
     }
@@ -130,7 +134,7 @@ def test_three_in_a_row_may_stay_when_no_other_sequence_of_them_is_better(machin
 @given(machines(), st.lists(st.integers(0, 12), min_size=2, max_size=2))
 def test_orders_and_windows_are_those_of_the_smallest_best_sequence(machine: SingleMachine, slack: list[int]) -> None:
     sort = np.argsort(machine.length, kind="stable")
-    machine = SingleMachine(machine.cost[sort], machine.length[sort], machine.release[sort], machine.horizon)
+    machine = machine.sorted(sort)
     sequences = permutations(range(machine.length.size))
     starts = left_shifted(
         machine, min(sequences, key=lambda order: (value_of(machine, left_shifted(machine, order)), order))
@@ -147,8 +151,7 @@ def test_orders_and_windows_are_those_of_the_smallest_best_sequence(machine: Sin
 def test_orders_of_jobs_that_need_no_windows() -> None:
     """Shorter, heavier and due earlier goes first; of two that are alike the first; a third fits in between."""
     length, weight, due = np.array([1, 2, 2, 9]), np.array([3, 2, 2, 1]), np.array([2, 4, 4, 4])
-    cost = weight[:, None] * np.maximum(np.arange(15) + (length - due)[:, None], 0.0)
-    jobs = jobs_of(SingleMachine(cost, length, np.zeros(4, dtype=np.int64), 14))
+    jobs = jobs_of(machine_with(weight, length - due, length, np.zeros(4, dtype=np.int64), 14))
     first, last = np.zeros(4, dtype=np.int64), 14 - length
     assert find_orders(jobs, first, last, False)
     assert np.array_equal(jobs.before, np.triu(np.ones((4, 4), dtype=bool), 1))
@@ -193,15 +196,9 @@ def test_bounds_hold_whenever_the_time_is_up(machine: SingleMachine, looks: int)
 @given(machines(), st.integers(0, 1000))
 def test_search_without_releases_returns_the_value_of_its_sequence(machine: SingleMachine, seed: int) -> None:
     n = machine.length.size
-    rise = machine.cost[:, -1] - machine.cost[:, -2]  # a late job's, as the last column of so late a horizon is
-    machine = SingleMachine(machine.cost, machine.length, 0 * machine.release, machine.horizon)
-    slot = np.arange(machine.horizon + 1)
-    base = machine.cost[:, -1] - rise * machine.horizon
-    machine = SingleMachine(
-        np.maximum(rise[:, None] * slot + base[:, None], 0), machine.length, machine.release, machine.horizon
-    )
+    machine = SingleMachine(machine.rise, machine.base, machine.length, 0 * machine.release, machine.horizon)
     order = np.random.default_rng(seed).permutation(n)
-    found = improve_gapless(order, 100_000, -1.0, np.array([seed]), Hinges(rise, base, machine.length))
+    found = improve_gapless(order, 100_000, -1.0, np.array([seed]), jobs_of(machine))
     assert sorted(order.tolist()) == list(range(n))
     assert found == value_of(machine, left_shifted(machine, tuple(order.tolist())))
     assert found == exhaustion(machine)[0]
@@ -212,18 +209,16 @@ def hard(seed: int = 0, n: int = 40) -> SingleMachine:
     rng = np.random.default_rng(seed)
     length, weight = rng.integers(1, 40, n), rng.integers(1, 10, n)
     due = rng.integers(0, int(length.sum() * 0.8), n)
-    horizon = int(length.sum())
-    cost = weight[:, None] * np.maximum(np.arange(horizon + 1) + (length - due)[:, None], 0)
-    return SingleMachine(cost.astype(float), length, np.zeros(n, dtype=np.int64), horizon)
+    return machine_with(weight, length - due, length, np.zeros(n, dtype=np.int64), int(length.sum()))
 
 
 def test_an_ascent_in_parts_is_the_ascent() -> None:
     machine = hard(n=20)
     alive = (np.arange(machine.horizon + 1)[:, None] + machine.length <= machine.horizon).T
     whole, parts = Ascent.at(np.zeros(20)), Ascent.at(np.zeros(20))
-    simple_ascend(machine.cost, whole, machine.length, alive, False, True, 1e5, 200)
+    simple_ascend(jobs_of(machine), whole, alive, False, True, 1e5, 200)
     for _ in range(20):
-        simple_ascend(machine.cost, parts, machine.length, alive, False, True, 1e5, 10)
+        simple_ascend(jobs_of(machine), parts, alive, False, True, 1e5, 10)
     assert whole.state[0] < 1  # steps have become shorter
     assert all(np.array_equal(one, other) for one, other in zip(whole, parts, strict=True))
 
@@ -285,6 +280,27 @@ def test_values_may_be_any_number_of_steps() -> None:
     assert solution.value_exact == solution.bound_exact == state.values_from + best
 
 
+def test_costs_beyond_exact_arithmetic_are_large_and_begin_at_the_same_start() -> None:
+    """Of a weight of 10^17 only the first late start matters: its cost is beyond every value that is allowed."""
+    state = SolveState(one_machine((0, 3, 1e17), (0, 2, 3), due=(4, 2)), get_objective("total_weighted_tardiness"))
+    state.search(0)
+    machine, start = machine_of(state, 5), np.arange(6)
+    heavy, light = (machine.cost(np.full(6, j), start).tolist() for j in (0, 1))
+    assert heavy[:2] == [0, 0]
+    assert min(heavy[2:]) > EXACT / 6
+    assert light == [0, 3, 6, 9, 12, 15]
+
+
 def test_one_job_is_proved_by_its_prices() -> None:
     solution = solve(one_machine((3, 4, 2)), "total_weighted_flow_time", model="sequence-branching")
     assert (solution.value_exact, solution.bound_exact, solution.status) == (Fraction(8), Fraction(8), "optimal")
+
+
+@pytest.mark.study
+@pytest.mark.parametrize(("tightness", "spread", "optimum"), [(0.6, 0.4, 1045276), (0.8, 0.6, 3286565)])
+def test_optima_of_300_jobs(tightness: float, spread: float, optimum: int) -> None:
+    instance = generate("tardiness", seed=1, jobs=300, tightness=tightness, spread=spread)
+    solution = solve(instance, model="sequence-branching")
+    assert (solution.status, solution.value, solution.bound) == ("optimal", optimum, optimum)
+    assert solution.certificate is not None
+    solution.certificate.verify(instance)

@@ -11,11 +11,13 @@ from simulation.elastic_instances import elastic_instance, every_place, scaling
 from optsched.check.context import CheckContext
 from optsched.check.schedule_document import document_of
 from optsched.classes.elastic.check.elastic_rules import judge_elastic
+from optsched.io.traces.generate import generate
 from optsched.problem.instance import Instance, Job
 from optsched.problem.scaling import Scaling
 from optsched.problem.schedule import Schedule, Segment
 from optsched.speeds.duration import segment_paces
-from optsched.speeds.goodput_rates import Goodputs, iterations_with, split
+from optsched.speeds.goodput_rates import Goodputs
+from optsched.speeds.job_goodput import iterations_with, split
 
 TABLE = Scaling(0.2, 0.05, within=0.1, across=1.0, most_local=12, iterations=((12, 1000.0), (24, 600.0), (48, 400.0)))
 
@@ -130,3 +132,22 @@ def test_rigid_jobs_run_on_their_gang_alone() -> None:
     assert [rates.rate(0, on) for on in (((0, 1),), ((0, 2),), ((0, 1), (1, 1)), ((0, 2), (1, 1)))] == [0, 1, 1, 0]
     assert rates.table(0)[2].tolist() == [1, 1]
     assert rates.limits(0).sum() == 1
+
+
+@pytest.mark.parametrize("measured", [False, True])
+def test_numbers_of_gpus_that_are_left_out_are_as_slow_as_two_smaller_ones(measured: bool) -> None:
+    instances = [elastic_instance(7, memory=not measured, measured=measured)]
+    instances += [] if measured else [generate("sharing-cluster", 2, jobs=12, nodes=15)]
+    for instance in instances:
+        rates = Goodputs(instance)
+        for j in range(instance.n):
+            options, table = rates.options(j), rates.table(j)
+            assert ([options.together, options.spread] == table[options.gpus].T).all()
+            best = table.max(axis=1)
+            assert set(np.flatnonzero(best)) >= set(options.gpus.tolist())
+            for r in set(np.flatnonzero(best).tolist()) - set(options.gpus.tolist()):
+                assert np.count_nonzero(best[:r] >= best[r]) >= 2
+            can = np.flatnonzero(best)
+            for most in range(1, instance.cluster.gpus + 1):
+                below = can[can <= most]
+                assert rates.rate_within(j, most) == (best[below[-1] if below.size else can[0]] if can.size else 1.0)

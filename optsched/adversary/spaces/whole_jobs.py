@@ -94,6 +94,23 @@ class WholeJobs(SearchSpace):
             best = min(best, _srtf_value(instance, objective))
         return best
 
+    def has_run(self, policy: Specification, instance: Instance, objective: str, value: float) -> None:
+        """Keep the value of ``srtf`` if it is the policy that ran, so that it does not run again.
+
+        Parameters
+        ----------
+        policy
+            The policy.
+        instance
+            Instance of a candidate.
+        objective
+            Name of the objective.
+        value
+            Value of the run.
+        """
+        if policy.text == _srtf().text:
+            _last[:] = [(instance, objective, value)]
+
     def may_reach(
         self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool, limit: float
     ) -> bool:

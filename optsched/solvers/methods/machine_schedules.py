@@ -18,7 +18,8 @@ from optsched.bounds.lp_dual import PriceRow, Prices, integers, price_certificat
 from optsched.deadline import Deadline
 from optsched.problem.arrays import Bools, Floats, Ints
 from optsched.solvers.linear_program import Size
-from optsched.solvers.machine_loads import LoadSearch, search_loads
+from optsched.solvers.machine_groups import Effort, regroup
+from optsched.solvers.machine_loads import search_loads
 from optsched.solvers.machine_prices import Flow, fluid_prices, solve_flow, start_prices
 from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.outcome import there
@@ -110,13 +111,17 @@ add_method(NAME, _applies, _run)
 # better one (`optsched.solvers.smith_order`). They are multiples of 1 / scale, and everything after them is computed in
 # integers: the solver of the flow program only proposes prices, and no bound depends on its tolerances.
 # **Search** With these bounds a search over the loads of the machines (`optsched.solvers.machine_loads`) finds better
-# schedules, and mostly proves that none is left. It is repeated with more states while it is not complete.
+# schedules, and mostly proves that none is left. It is repeated with more states while it is not complete. In
+# between a local search (`optsched.solvers.machine_groups`) improves the schedule, and a better one closes more starts.
 # **Branching** where there would be too many states, by execution windows (van den Akker, Hoogeveen and van de Velde 1999):
 # the job whose start varies most in the flow program starts by its mean, or after it.
 # **Complexity** O(n H) a bound, H about sum p / m, and a flow program a node. **Guarantee** optimal at the end; a valid
 # interval at any time.
 
-WIDTHS = (1_000, 10_000, 100_000)  # states of the searches at the root; those of other nodes end before the last
+WIDTHS = (1_000, 10_000, 100_000, 1_000_000)  # states of the searches at the root; other nodes do without the last
+# local searches at the root, after the searches of these widths; other nodes have only the second one
+GROUPS = (Effort(2, 5, 1_000, 300), Effort(4, 8, 2_000, 300), Effort(6, 12, 10_000, 100), Effort(4, 8, 4_000, 300))
+IMPROVING = 2  # number of widths at the root with a search for any better schedule of all machines
 FEW = (0.15, 0.5, np.inf)  # parts of the gap of the list schedule: starts that cost less are in the flow programs
 ARCS = 100_000  # largest number of starts of a flow program, if not of the first
 RISE = 100.0  # parts of the gap by which a price may rise in a flow program
@@ -142,7 +147,7 @@ class MachineBranching:
         self.jobs, self.deadline, self._tell, self._price = jobs, deadline, on_better, on_prices
         self.start = jobs.list_starts()
         self.upper, self.lower, self.nodes = jobs.cost(self.start), 0, 0
-        self.size = Size()
+        self.size, self.tries = Size(), 0
 
     @property
     def closed(self) -> bool:
@@ -184,10 +189,12 @@ class MachineBranching:
             self._improve(node, potentials, WIDTHS[0])
         flow = self._flow(node, potentials, tried, alone)
         potentials = self._bound(node, node.price, open_start, alone)
-        for width in WIDTHS:
-            if root and width < WIDTHS[-1]:
+        for i, width in enumerate(WIDTHS if root else WIDTHS[:-1]):
+            if root and i < IMPROVING:
                 self._improve(node, potentials, width)
             self._search(node, potentials, width, alone)
+            if root or i == 1:
+                self._regroup(node, potentials, GROUPS[i])
         if not root:
             self._improve(node, potentials, WIDTHS[0])
         if node.bound >= self.upper:
@@ -244,20 +251,28 @@ class MachineBranching:
     def _improve(self, node: _Node, potentials: Potentials, width: int) -> None:
         """Search for a better schedule of a node."""
         if node.bound < self.upper - 1 and not self.deadline.passed:
-            self._take(node, potentials, search_loads(self.jobs, potentials, self.upper - 1, width, self.deadline))
+            result = search_loads(self.jobs, potentials, self.upper - 1, width, self.deadline)
+            self._take(node, potentials, result.start)
+
+    def _regroup(self, node: _Node, potentials: Potentials, effort: Effort) -> None:
+        """Improve the best schedule by a local search at the prices of a node."""
+        if node.bound < self.upper and not self.deadline.passed:
+            self.tries += 1
+            start = regroup(self.jobs, self.start, potentials, self.lower, effort, self.tries, self.deadline)
+            self._take(node, potentials, start)
 
     def _search(self, node: _Node, potentials: Potentials, width: int, alone: bool) -> None:
         """Search for schedules that cost no more than the bound, which rises while there are none."""
         while node.bound < self.upper and not self.deadline.passed:
             result = search_loads(self.jobs, potentials, node.bound, width, self.deadline)
-            self._take(node, potentials, result)
+            self._take(node, potentials, result.start)
             if not result.complete:
                 break
             self._lift(node, min(node.bound + 1, self.upper), alone)
 
-    def _take(self, node: _Node, potentials: Potentials, result: LoadSearch) -> None:
-        if result.start is not None:
-            self.start, self.upper = result.start, result.cost
+    def _take(self, node: _Node, potentials: Potentials, start: Ints | None) -> None:
+        if start is not None and (cost := self.jobs.cost(start)) < self.upper:
+            self.start, self.upper = start, cost
             self._tell()
             self._close(node, potentials, alone=False)
 

@@ -13,7 +13,7 @@ from optsched.solvers.linear_program import Size
 from optsched.solvers.lp_bound import SlotJobs
 from optsched.solvers.method import MethodReport, add_method
 from optsched.solvers.outcome import there
-from optsched.solvers.sequence_paths import QUANTUM, cheapest_paths
+from optsched.solvers.sequence_paths import QUANTUM, Jobs, cheapest_paths
 from optsched.solvers.single_machine import EXACT, SingleMachine, prove_single_machine
 from optsched.solvers.solve_state import SolveState
 
@@ -21,7 +21,7 @@ NAME = "sequence-branching"
 STATES = 20_000_000  # jobs x slots: memory of a bound
 CERTIFYING = 5e-7  # seconds a job and slot that a certificate and its check take
 PAIRS = 2e9  # jobs x jobs x slots: a few seconds of one bound
-BEYOND = 1 << 62
+BEYOND = 1 << 52  # largest cost x slots; values x slots are below `EXACT`
 
 
 def _applies(state: SolveState) -> str | None:
@@ -50,19 +50,19 @@ def machine_of(state: SolveState, horizon: int) -> SingleMachine:
     horizon
         Last time in slots.
     """
-    grid, step = there(state.grid), there(state.finest_step)
-    cost = np.zeros((state.instance.n, horizon + 1))
-    slot = np.arange(horizon + 1)
+    grid, step, n = there(state.grid), there(state.finest_step), state.instance.n
+    rise, base, most = np.zeros(n), np.zeros(n), BEYOND // (horizon + 1)
     for j, c in enumerate(state.costs):
         # slope (origin + k unit - kink) / step, k = s + p_j, is an integer for every s
-        rise = c.slope * grid.unit / step
-        start = c.slope * (Fraction(grid.origin) + int(grid.duration[j]) * grid.unit - c.kink) / step
-        if abs(int(rise)) * horizon + abs(int(start)) >= BEYOND:
-            # such a weight counts from a due date on; a cost beyond the incumbent's value is as good as infinite
-            cost[j] = [min(max(int(rise) * s + int(start), 0), BEYOND) for s in range(horizon + 1)]
-        else:
-            cost[j] = np.maximum(int(rise) * slot + int(start), 0)
-    return SingleMachine(cost, grid.duration, grid.release, horizon)
+        by_slot = int(c.slope * grid.unit / step)
+        at_zero = int(c.slope * (Fraction(grid.origin) + int(grid.duration[j]) * grid.unit - c.kink) / step)
+        if by_slot > most or at_zero > most:
+            # The weight counts from a due date on, and ``most`` is beyond the incumbent's value: as good as infinite.
+            late = max(-at_zero // by_slot + 1, 0) if by_slot else 0  # first start with a cost
+            first = min(by_slot * late + at_zero, most)
+            by_slot, at_zero = (most, first - most * late) if late <= horizon else (0, 0)
+        rise[j], base[j] = by_slot, at_zero
+    return SingleMachine(rise, base, grid.duration, grid.release, horizon)
 
 
 def _run(state: SolveState) -> MethodReport:
@@ -79,7 +79,7 @@ def _run(state: SolveState) -> MethodReport:
 
     def priced(multipliers: Floats, bound: float) -> None:
         better = state.certificate is None or seconds(math.ceil(bound)) > state.certificate.value
-        if better and machine.cost.size * CERTIFYING <= state.left:
+        if better and machine.size * (horizon + 1) * CERTIFYING <= state.left:
             jobs = SlotJobs(state.instance, state.goal.name, grid.origin, grid.unit, grid.release, grid.duration)
             longer = machine_of(state, horizon + int(grid.duration.max()))
             prices = prices_of_multipliers(jobs, longer, multipliers, step)
@@ -116,17 +116,17 @@ def prices_of_multipliers(jobs: SlotJobs, machine: SingleMachine, multipliers: F
     step
         Unit of the costs.
     """
-    at = np.arange(machine.horizon + 1)[:, None]
+    at, n = np.arange(machine.horizon + 1)[:, None], np.arange(machine.size)
     alive = ((at >= machine.release) & (at + machine.length <= machine.horizon)).T
     length = machine.length.astype(np.float64)
-    path = np.empty(machine.horizon + 1)
+    path, jobs_of = np.empty(machine.horizon + 1), Jobs.of(machine.rise, machine.base, machine.length, machine.release)
 
     def value(shift: int) -> float:
         u = multipliers + shift * length
-        cheapest_paths(machine.cost, u, machine.length, alive, True, path)
+        cheapest_paths(jobs_of, u, alive, True, path)
         return float(u.sum() + path[-1])
 
-    low, high = 0, int(machine.cost[:, -1].max()) + 1
+    low, high = 0, int(machine.cost(n, machine.horizon).max()) + 1
     while low < high:
         middle = (low + high) // 2
         if value(middle) < value(middle + 1):

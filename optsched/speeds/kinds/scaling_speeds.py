@@ -29,7 +29,6 @@ from optsched.problem.job_speeds import JobSpeeds, ModelledJobs, Nodes, Placemen
 from optsched.problem.job_table import MOST_SAMPLES, REPORTED
 from optsched.problem.scaling import Scaling
 from optsched.problem.speed_model import SPEED_MODELS, NamedModel
-from optsched.speeds.goodput_rates import JobGoodput, Steps
 from optsched.speeds.iteration_times import (
     MeasuredTable,
     computing_seconds,
@@ -39,6 +38,7 @@ from optsched.speeds.iteration_times import (
     seconds_of,
     seconds_on,
 )
+from optsched.speeds.job_goodput import JobGoodput, Steps
 
 
 class MeasuredStepsDocument(Document):

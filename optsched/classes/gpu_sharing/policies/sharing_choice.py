@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from optsched.classes.gpu_sharing.policies.roomy_nodes import list_roomy
 from optsched.classes.gpu_sharing.policies.sharing_gpus import (
     MANY,
     WHOLE_CLUSTER,
@@ -73,7 +74,8 @@ def _nodes_to_share(s: State, context: RunContext, b: Neighbours, j: int, last: 
     # tightest fit, then fewest jobs, then the number. Returns their number.
     n, kind, need, count = s.jobs[j].gpus, s.jobs[j].kind, b.memory[j, last], 0
     e_a, gain = seconds_with(b, j, fastest(b, j, last, np.inf)), most_gain(b, j, wait)
-    for v in range(b.nodes.size):
+    for i in range(list_roomy(s, b)):
+        v = b.nodes[i].roomy
         idle, node = s.pools[FREE, v], b.nodes[v]
         if idle + node.open < n or not context.eligible[kind, v] or b.gpus[node.first].capacity < need:
             continue
@@ -136,7 +138,7 @@ def _choose(s: State, context: RunContext, b: Neighbours, j: int) -> int:
     # Steps 1 to 3 on single nodes, the best one first, then on the whole cluster.
     last = b.sharers[j].options - 1 if s.numbers[ACCUMULATE] != 0.0 else 0
     if s.numbers[CONSOLIDATED] != 0.0 and b.sharers[j].spans == 0:
-        node = _tightest(s, context, b, j, b.memory[j, last])
+        node = _tightest(s, context, b, j, b.memory[j, last]) if s.engine[0].free >= s.jobs[j].gpus else -1
         if node >= 0:
             return _on_nodes(s, context, b, j, node, last)
         joint = s.numbers[TEST] != 0.0 and s.numbers[JOINT] != 0.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from optsched.classes.gpu_sharing.policies.roomy_nodes import list_roomy
 from optsched.compiled import NESTED, njit
 from optsched.policies.ties import TIE
 from optsched.simulation.colocation import Neighbours, xi_beside
@@ -118,7 +119,7 @@ def holds_alone(s: State, context: RunContext, b: Neighbours, j: int, g: int, ne
 
 @njit(**NESTED)
 def count_idle(s: State, context: RunContext, b: Neighbours, j: int, need: float, only: int) -> int:
-    """Return the number of idle GPUs that `take_idle` chooses. O(nodes).
+    """Return the number of idle GPUs that `take_idle` chooses. O(nodes with room).
 
     Parameters
     ----------
@@ -138,8 +139,8 @@ def count_idle(s: State, context: RunContext, b: Neighbours, j: int, need: float
     if s.engine[0].free == 0:
         return 0
     count, kind = 0, s.jobs[j].kind
-    first, last = (0, b.nodes.size) if only == WHOLE_CLUSTER else (only, only + 1)
-    for node in range(first, last):
+    for i in range(list_roomy(s, b) if only == WHOLE_CLUSTER else 1):
+        node = b.nodes[i].roomy if only == WHOLE_CLUSTER else only
         if s.pools[FREE, node] > 0 and context.eligible[kind, node] and b.gpus[b.nodes[node].first].capacity >= need:
             count += s.pools[FREE, node]
     return min(count, s.jobs[j].gpus)

@@ -204,13 +204,16 @@ def _price(s: State, b: Neighbours, j: int, r: int) -> None:
 @njit(**NESTED)
 def _list_all(s: State, b: Neighbours, j: int, idle: int, e_a: float) -> int:
     # Candidates: jobs that gain with the sub-batch that takes A e_a; returns their number, 0: they have too few GPUs.
-    count, have = 0, idle
+    count, have, asks = 0, idle, b.kept[0].asks
     for k in range(list_partners(s, b)):
         r = b.partners[k].job
-        if _gainful(s, b, j, r, e_a):
+        c = b.sharers[r]
+        if c.asked != asks:
+            c.asked, c.value = asks, _value(s, b, j, r, b.partners[k].left, e_a)
+        if c.value < np.inf:
             candidate = b.candidates[count]
-            candidate.job, candidate.value, candidate.other = r, b.sharers[r].value, UNSEEN
-            have += s.jobs[candidate.job].alone  # at least the number of open ones
+            candidate.job, candidate.value, candidate.other = r, c.value, UNSEEN
+            have += s.jobs[r].alone  # at least the number of open ones
             count += 1
     return count if have >= s.jobs[j].gpus else 0
 

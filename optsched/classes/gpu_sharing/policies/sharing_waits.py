@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from optsched.classes.gpu_sharing.policies.roomy_nodes import version_of
 from optsched.classes.gpu_sharing.policies.sharing_gpus import end_of_node, seconds_left
 from optsched.compiled import KERNEL, NESTED, njit
 from optsched.problem.arrays import Floats
@@ -18,18 +19,6 @@ from optsched.simulation.state import RunContext, State
 from optsched.speeds.speed_tables import is_timed
 
 GAPS = (701, 301, 132, 57, 23, 10, 4, 1)  # of Shell's sort
-
-
-@njit(**NESTED)
-def version_of(s: State) -> int:
-    """Return a number that grows whenever a job starts or completes.
-
-    Parameters
-    ----------
-    s
-        State of the run.
-    """
-    return int(s.engine[0].starts + s.engine[0].finished)
 
 
 @njit(**NESTED)

@@ -11,6 +11,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.figure import Figure
+from matplotlib.ticker import StrMethodFormatter
 
 from optsched.classes.kv_cache import is_served
 from optsched.classes.kv_cache.problem.requests import requests_of
@@ -18,9 +19,9 @@ from optsched.plot.canvas import INK, Width, new_axes, new_figure, plain, set_ti
 from optsched.plot.colours import CURVES
 from optsched.plot.plot_file import CHARTS, PLOTS, Plot, Window
 from optsched.plot.time_axis import time_axis
-from optsched.plot.timeline import heading
 from optsched.problem.instance import Instance
 from optsched.problem.schedule import Schedule, Scheduled, schedule_in
+from optsched.rounding import counted
 
 MOST = 400  # executions that are drawn one by one
 
@@ -78,21 +79,28 @@ def cells(
             ):
                 lower[i].append((t, low))
                 upper[i].append((t, high))
+    edge = 0.4 if rows.size <= MOST // 4 else 0.1
     for chosen, hatch in ((True, ""), (False, "////")):
         shown = [i for i in lower if counts[i] == chosen]
         faces = [CURVES[int(job[i]) % len(CURVES)] for i in shown]
         shapes = [lower[i] + upper[i][::-1] for i in shown]
-        ax.add_collection(PolyCollection(shapes, facecolors=faces, edgecolors="white", linewidths=0.4, hatch=hatch))
-    ax.plot(*zip(*curve, strict=True) if curve else ([], []), color=INK, lw=0.8)
+        ax.add_collection(PolyCollection(shapes, facecolors=faces, edgecolors="white", linewidths=edge, hatch=hatch))
+    moment, held = zip(*curve, strict=True) if curve else ((), ())
+    ax.plot(moment, held, color=INK, lw=0.8 if most else 0.3)
+    if not most:
+        ax.fill_between(moment, held, color=CURVES[0], alpha=0.4, lw=0)
     ax.axhline(requests.cells, color=INK, lw=0.8, ls="--")
     ax.set_ylim(0, requests.cells * 1.08)
     ax.set_ylabel("cells of the cache")
+    ax.yaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
     plain(ax, "bottom", "left")
     ax.set_xlim(left, right)
     ax.set_xlabel("rounds")
     if requests.affine:
         time_axis(ax, left, right)
-    set_title(ax, heading(schedule.policy, instance.name, instance.n, 1) if title is None else title)
+    who = " on ".join(filter(None, (schedule.policy, instance.name)))
+    size = f"{counted(instance.n, 'request')}, {requests.cells:,} cells"
+    set_title(ax, (f"{who}: {size}" if who else size) if title is None else title)
     return ax
 
 

@@ -1,7 +1,8 @@
 """Policies for requests, from the literature and our own: an order, a rule of admission, and who is thrown out.
 
-The full texts of [W] and [C] could not be read: ``sorted-f`` (whose choice of a batch is ours), ``a-max`` and ``a-min`` are
-built from their abstracts and from notes. Left out for that reason: GBA and GSA (Feng et al., 2026), WAIT (Ao et al., 2025).
+The full texts of [W] and [C] could not be read: ``sorted-f`` (whose choice of a batch is ours, unless ``exact=true``),
+``a-max`` and ``a-min`` are built from their abstracts and from notes. Left out for that reason: GBA and GSA (Feng et al.,
+2026), WAIT (Ao et al., 2025).
 
 References
 ----------
@@ -48,6 +49,11 @@ class _Predicted(RequestPolicy):
 
     def make_predictor(self) -> Predictor:
         return predictor(self.predictor)
+
+
+@dataclass
+class _Batches(_Predicted):
+    exact: bool = False
 
 
 @dataclass
@@ -100,6 +106,7 @@ class _AtRandom(_Filling):
 _MEANING = {
     "predictor": "Predictor of output tokens, ``NAME[/key=value]...``.",
     "skip": "Pass over requests that do not fit.",
+    "exact": "Choose the best batches of requests that arrive together, by dynamic programming.",
     "share": "Believed length over the predicted one: an end of an interval that has the length.",
     "alpha": "Share of the cells that admission leaves free.",
     "beta": "Probability that a request is thrown out.",
@@ -139,8 +146,9 @@ def queue_order(name: str, form: Any, **rules: Any) -> Callable[[Ranks], Any]:
 def _shortest_first(requests: KnownRequests) -> Floats:
     """MC-SF: the shortest predicted answer first; starts what fits in all its rounds, stops at the first that does not.
 
-    **Guarantee** all at 0, equal prompts, predictions in [o, alpha o], M >= 2 max (s + prediction): at most 9,216 times the
-    optimum [J, Theorem 4.3]. **Counterexample** with different prompts the ratio grows with M [W]. **Reference** [J].
+    **Guarantee** all at 0, equal prompts, lengths known: at most 4 times the optimum (theorem ``equal-prompts``), published
+    9,216 [J, Theorem 4.3]; for predictions that are too long: theorem ``mc-sf``. **Counterexample** with different prompts
+    the ratio grows with M [W]. **Reference** [J].
     """
     return requests.tokens.astype(np.float64)
 
@@ -161,20 +169,22 @@ def _least_volume(requests: KnownRequests) -> Floats:
 
     Starts what fits in all its rounds, stops at the first that does not. With equal prompts it has the order of ``mc-sf``.
 
-    **Guarantee** none is proved; at most 1.11 times the bound on batches of the Azure trace. **Counterexample** a request
-    with nearly all cells as its prompt and one token goes before many short ones. **Reference** own method.
+    **Guarantee** all at 0, peaks at most half the cache, lengths known: at most 4 times the optimum (theorem
+    ``least-volume``); so also for equal prompts and any peaks. **Counterexample** a request with nearly all cells as its
+    prompt and one token goes before many short ones. **Reference** own method.
     """
     with np.errstate(divide="ignore"):
         return volumes(requests.prompt, requests.tokens) / requests.weight
 
 
-@queue_order("sorted-f", _Predicted, batches=True)
+@queue_order("sorted-f", _Batches, batches=True)
 def _sorted_f(requests: KnownRequests) -> Floats:
     """Batches X of waiting requests with the sum of peaks at most M and a small sum of lengths over |X|^2, shortest first.
 
-    X is the best prefix of 21 orders, by length plus a slope times the peak. The predictor must not learn.
+    X is the best prefix of 21 orders, by length plus a slope times the peak; the predictor must not learn. With
+    ``exact=true`` it is the best set of requests that arrived together, in at most 10^8 steps a batch.
 
-    **Guarantee** none for this choice of X; with the best X, all at 0 and lengths known at most 48 times the optimum [W].
+    **Guarantee** ``exact=true``, all at 0, lengths known: at most 48 times the optimum [W]; none is known for prefixes.
     **Counterexample** a request that arrives while a batch is served waits for the last start of it. **Reference** [W].
     """
     return np.full(requests.prompt.size, np.inf)
@@ -184,8 +194,8 @@ def _sorted_f(requests: KnownRequests) -> Floats:
 def _a_max(requests: KnownRequests) -> Floats:
     """``mc-sf`` with the upper end of an interval that has the length: ``share`` times the prediction.
 
-    **Guarantee** all at 0, equal prompts: a ratio that is polynomial in upper over lower end [C]. **Counterexample** wide
-    intervals leave most cells reserved and unused. **Reference** [C].
+    **Guarantee** all at 0, equal prompts: a ratio that is polynomial in upper over lower end [C] (theorem ``mc-sf``).
+    **Counterexample** wide intervals leave most cells reserved and unused (family ``wide-intervals``). **Reference** [C].
     """
     return requests.tokens.astype(np.float64)
 

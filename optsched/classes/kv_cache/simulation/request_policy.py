@@ -46,6 +46,9 @@ class RequestPolicy(BasePolicy, ABC):
     batches
         Serve in batches: when one has started, the next is a set X of waiting requests with the sum of peaks at most M and
         a small sum of lengths over |X|^2, the shortest first. Ranks are infinite.
+    exact
+        Each X is the best set of requests that arrive together, by dynamic programming. False: the best prefix of some
+        orders of all that wait.
     """
 
     uses: Sequence[str] = ("requests",)
@@ -57,6 +60,7 @@ class RequestPolicy(BasePolicy, ABC):
     beta: float = 1.0
     seed: int = 0
     batches: bool = False
+    exact: bool = False
 
     @abstractmethod
     def ranks(self, requests: KnownRequests) -> Floats:

@@ -12,6 +12,7 @@ import numpy as np
 from optsched.classes.kv_cache.problem.request_schedule import executions
 from optsched.classes.kv_cache.problem.requests import TICK, Requests, requests_of
 from optsched.classes.kv_cache.simulation import rounds
+from optsched.classes.kv_cache.simulation.best_batches import batch_ranks
 from optsched.classes.kv_cache.simulation.request_policy import KnownRequests, RequestPolicy
 from optsched.compiled import Stopwatch, slice_of, worked
 from optsched.errors import InputError
@@ -113,7 +114,10 @@ def _serve(
             length = np.ceil(policy.share * predicted[jobs])
             believed[jobs] = np.clip(length, 1, requests.cells - requests.prompt[jobs])
         times = requests.arrival[jobs], requests.weight[jobs]
-        rank[jobs] = policy.ranks(KnownRequests(*times, requests.prompt[jobs], believed[jobs]))
+        if policy.exact:
+            rank[jobs] = batch_ranks(requests.arrival[jobs], requests.prompt[jobs], believed[jobs], requests.cells)
+        else:
+            rank[jobs] = policy.ranks(KnownRequests(*times, requests.prompt[jobs], believed[jobs]))
 
     if not learns:
         arrive(np.lexsort((np.arange(n), requests.arrival)), np.zeros(0, dtype=np.int64), 0.0)

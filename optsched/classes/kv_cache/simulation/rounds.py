@@ -75,12 +75,13 @@ def new_state(requests: Requests, policy: RequestPolicy, believed: Ints, rank: F
     arrival = np.ceil(requests.arrival * TICK) if requests.affine else requests.arrival
     counters[KNOWN], counters[DRAW] = n, 1 + policy.seed % (MODULUS - 1)
     numbers = m, int(m * policy.level), policy.looks_ahead, policy.skip, policy.evicts, int(policy.beta * MODULUS)
-    slopes = SLOPES if policy.batches else SLOPES[:0]
+    batches = policy.batches and not policy.exact
+    slopes = SLOPES if batches else SLOPES[:0]
     orders = [np.argsort(believed + x * (believed + requests.prompt), kind="stable") for x in slopes]
     nth, size = np.lexsort((np.arange(n), rank, arrival)), int(requests.output.max()) + m + 2
     parts: list[Any] = [
         counters,
-        np.array([*numbers, policy.batches, requests.affine], dtype=np.int64),
+        np.array([*numbers, batches, requests.affine], dtype=np.int64),
         *(arrival.astype(np.int64), nth, requests.prompt.copy(), requests.output.copy(), believed, rank),
         *(np.zeros(size, dtype=np.int64) for size in (2 * n, *[n] * 7, 1 << size.bit_length())),
         np.array(orders, dtype=np.int64).reshape(-1, n),

@@ -2,13 +2,15 @@
 
 **Partial schedules** (t, state of the cache, requests that are left): layer t has those for which the rounds above t are
 decided. The next step lets requests end in round t, or goes to the round before. Starts are free: no list order is assumed.
+Only requests of the same kind end in order of arrival (`PriceAscent`), so numbers by kind tell which requests are left.
 **Bound**: the priced cost so far, and the least cost from the node on, at the prices of the ascent and at those of the
 stretch of rounds (`PriceAscent.rest`, `Stretches`). What is above the limit at one of the two is left out.
 **Dominance**: let A and B be in the same layer and state, A with no more cost sum w C so far. B is left out if different
 requests of B's stand for all requests that A has left, each with no less peak, output, earliest end and weight. *Proof.*
 Take the best completion of B. End every request of A where the one that stands for it ends: in every round it holds no more
 cells, and it costs no more. Leave out the other requests. That completes A, fits, and costs no more than B's. [] With equal
-arrivals, prompts and weights sorted outputs are compared; else only equal requests are.
+prompts and weights, requests are given to those that stand for them in order of output, the longest first, each to the one
+with the least earliest end that is large enough; else only equal requests are compared.
 **Result**: if nothing was left out for lack of room, the best schedule is optimal, or none costs at most the limit. Else no
 schedule costs less than the least bound of those left out.
 
@@ -24,6 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from optsched.classes.kv_cache.solvers.cell_prices import FAR, PriceAscent, Sample
+from optsched.classes.kv_cache.solvers.cell_states import Kinds
 from optsched.compiled import njit
 from optsched.deadline import Deadline
 from optsched.problem.arrays import Ints
@@ -120,21 +123,21 @@ def search(ascent: PriceAscent, limit: int, width: int, deadline: Deadline, mome
     moments
         Rounds of which samples of partial schedules are returned.
     """
-    types, top = ascent.types, ascent.rest.shape[0] - 1
-    bits = np.array([int(count).bit_length() for count in types.number.tolist()])
+    types, kinds, top = ascent.types, ascent.kinds, ascent.rest.shape[0] - 1
+    bits = np.array([int(count).bit_length() for count in kinds.number.tolist()])
     word, shift, at, used = np.zeros(bits.size, np.int64), np.zeros(bits.size, np.int64), 0, 0
     for q, size in enumerate(bits.tolist()):
         if used + size > WORD:
             at, used = at + 1, 0
         word[q], shift[q], used = at, used, used + size
     packing = word, shift, (1 << bits) - 1
-    given = *ascent.states, types.least, types.weight, types.ordered, packing
+    given = *ascent.states, kinds.first, kinds.least, kinds.weight, kinds.ordered, packing
     room = 4 * width + 64
     now, then = Layer.empty(room, at + 1), Layer.empty(room, at + 1)
-    np.add.at(now.left[0], word, types.number << shift)
+    np.add.at(now.left[0], word, kinds.number << shift)
     prices, pair = ascent.prices(top), ascent.rests(top)
     now.priced[0] = prices @ types.number
-    samples = list[Sample]()
+    samples, before = list[Sample](), np.cumsum(types.number) - types.number - kinds.first[types.kind]
     table, heads, links = (
         np.full(1 << (2 * room).bit_length(), -1, np.int32),
         np.full_like(ascent.states.before, -1),
@@ -146,24 +149,26 @@ def search(ascent: PriceAscent, limit: int, width: int, deadline: Deadline, mome
         tree = trail.parent, trail.kind, trail.round
         if (ascent.prices(t) != prices).any():
             prices, left = ascent.prices(t), (now.left[:count, word] >> shift) & packing[2]
-            now.priced[:count, 1] = now.cost[:count] * ascent.scale + left @ prices[1]
+            seats, first = np.append(0, np.cumsum(prices[1, kinds.type])), kinds.first
+            now.priced[:count, 1] = now.cost[:count] * ascent.scale + (seats[first + left] - seats[first]).sum(axis=1)
         if deadline.passed:
             bounds = _bounds(now, count, pair)
             return FoundEnds(None, min(least, int(bounds.min(initial=BEYOND))), False, kept)
         pair = ascent.rests(t)
         total, dropped, trail.count = _end_in_round(
-            now, count, t, pair, prices, given, ascent.scale, limit, tree, trail.count
+            now, count, t, pair, prices[:, kinds.type], given, ascent.scale, limit, tree, trail.count
         )
         least = min(least, int(dropped))
         places = table[: 1 << (2 * int(total)).bit_length()]
         pair = ascent.rests(t - 1, t)
-        count = int(_round_before(now, total, then, given, pair, limit, places))
+        count = int(_round_before(now, total, then, t, given, pair, limit, places))
         count = int(_undominated(then, count, given, heads, links))
         now, then = then, now
         if t in moments and count:
             rows = np.linspace(0, count - 1, min(count, SAMPLED)).astype(np.int64)
             numbers = (now.left[rows][:, word] >> shift) & packing[2]
-            samples.append(Sample(t - 1, now.state[rows].copy(), now.cost[rows].copy(), numbers))
+            left = np.clip(numbers[:, types.kind] - before, 0, types.number)
+            samples.append(Sample(t - 1, now.state[rows].copy(), now.cost[rows].copy(), left))
         if count > width:
             bounds = _bounds(now, count, pair)
             chosen = np.argpartition(bounds, width)
@@ -174,7 +179,7 @@ def search(ascent: PriceAscent, limit: int, width: int, deadline: Deadline, mome
             count = width
         kept += count
     done = np.flatnonzero(~now.left[:count].any(axis=1) & (now.state[:count] == 0))
-    end = _ends(trail, int(now.trail[done[np.argmin(now.cost[done])]]), types.of) if done.size else None
+    end = _ends(trail, int(now.trail[done[np.argmin(now.cost[done])]]), types.of, kinds) if done.size else None
     return FoundEnds(end, least, True, kept, tuple(samples))
 
 
@@ -183,11 +188,13 @@ def _bounds(layer: Layer, count: int, rests: Ints) -> Ints:
     return np.asarray((layer.priced[:count] + rests[:, layer.state[:count]].T).max(axis=1))
 
 
-def _ends(trail: Trail, at: int, of: Ints) -> Ints:
-    end = np.zeros(of.size, np.int64)
-    waiting = [np.flatnonzero(of == q).tolist() for q in range(int(of.max()) + 1)]
-    while at:
-        end[waiting[trail.kind[at]].pop()] = trail.round[at]
+def _ends(trail: Trail, at: int, of: Ints, kinds: Kinds) -> Ints:
+    end, seat = np.zeros(of.size, np.int64), np.argsort(of, kind="stable")
+    next_seat = kinds.first.tolist()
+    while at:  # the earliest end of a kind comes first
+        kind = int(trail.kind[at])
+        end[seat[next_seat[kind]]] = trail.round[at]
+        next_seat[kind] += 1
         at = int(trail.parent[at])
     return end
 
@@ -201,19 +208,23 @@ def _end_in_round(now, count, t, rest, price, given, scale, limit, tree, ends): 
 
     Returns (their number, least bound of those left out, number of ends).
     """
-    added, _, least, weight, _, (word, shift, mask) = given
+    added, _, first, least, weight, _, (word, shift, mask) = given
     parent, kind, round_ = tree
     state, priced, cost, trail, left = now
     dropped, at, total = BEYOND, 0, count
     while at < total:
-        # requests that end in the same round appear in order of type, the last first
-        latest = price.shape[1] - 1 if at < count else kind[trail[at]]
+        # requests that end in the same round appear in order of kind, the last first
+        latest = word.size - 1 if at < count else kind[trail[at]]
         for q in range(latest, -1, -1):
             y = added[state[at], q]
-            if y < 0 or t < least[q] or rest[0, y] >= FAR or (left[at, word[q]] >> shift[q]) & mask[q] == 0:
+            if y < 0 or rest[0, y] >= FAR:
                 continue
-            paid = priced[at, 0] + weight[q] * t * scale - price[0, q]
-            also = priced[at, 1] + weight[q] * t * scale - price[1, q]
+            number = (left[at, word[q]] >> shift[q]) & mask[q]
+            seat = first[q] + number - 1
+            if number == 0 or t < least[seat]:
+                continue
+            paid = priced[at, 0] + weight[q] * t * scale - price[0, seat]
+            also = priced[at, 1] + weight[q] * t * scale - price[1, seat]
             bound = max(paid + rest[0, y], also + rest[1, y])
             if bound > limit:
                 continue
@@ -232,15 +243,23 @@ def _end_in_round(now, count, t, rest, price, given, scale, limit, tree, ends): 
 
 
 @njit
-def _round_before(now, count, then, given, rest, limit, table):  # type: ignore[no-untyped-def]
-    """Put the partial schedules one round earlier into ``then``, the cheapest of equal ones; return their number."""
-    before = given[1]
+def _round_before(now, count, then, t, given, rest, limit, table):  # type: ignore[no-untyped-def]
+    """Put the partial schedules one round before t into ``then``, the cheapest of equal ones; return their number."""
+    _, before, first, least, _, _, (word, shift, mask) = given
+    late = least.max() >= t
     state, priced, cost, trail, left = now
     new_state, new_priced, new_cost, new_trail, new_left = then
     total, table[:] = 0, -1
     for i in range(count):
         x = before[state[i]]
         if rest[0, x] >= FAR or max(priced[i, 0] + rest[0, x], priced[i, 1] + rest[1, x]) > limit:
+            continue
+        ends = True  # every request that is left can end before t
+        if late:
+            for q in range(word.size):
+                number = (left[i, word[q]] >> shift[q]) & mask[q]
+                ends = ends and (number == 0 or least[first[q] + number - 1] < t)
+        if not ends:
             continue
         mixed = int(x)
         for w in range(left.shape[1]):
@@ -272,11 +291,11 @@ def _round_before(now, count, then, given, rest, limit, table):  # type: ignore[
 @njit
 def _undominated(layer, count, given, heads, links):  # type: ignore[no-untyped-def]
     """Leave out partial schedules that others of the same state dominate, and return the number of those left."""
-    _, _, _, _, ordered, (word, shift, mask) = given
+    _, _, first, least, _, ordered, (word, shift, mask) = given
     state, priced, cost, trail, left = layer
     if not ordered or count < 2:
         return count
-    kept = np.ones(count, dtype=np.bool_)
+    kept, free = np.ones(count, dtype=np.bool_), np.zeros(least.size, np.int64)
     for i in np.argsort(cost[:count], kind="mergesort"):
         j, tries = heads[state[i]], 0
         while j >= 0 and tries < COMPARED and kept[i]:
@@ -287,7 +306,7 @@ def _undominated(layer, count, given, heads, links):  # type: ignore[no-untyped-
                 if more > 0:
                     less = False
                     break
-            kept[i] = not less
+            kept[i] = not (less and _stand_for(left, i, j, first, least, word, shift, mask, free))
             j, tries = links[j], tries + 1
         if kept[i]:
             links[i], heads[state[i]] = heads[state[i]], i
@@ -301,6 +320,32 @@ def _undominated(layer, count, given, heads, links):  # type: ignore[no-untyped-
                 left[total, w] = left[i, w]
             total += 1
     return total
+
+
+@njit
+def _stand_for(left, i, j, first, least, word, shift, mask, free):  # type: ignore[no-untyped-def]
+    """Return whether different requests of partial schedule i stand for all of j, with no less output and earliest end."""
+    count = 0  # of those that are free, in order of earliest end
+    for q in range(word.size - 1, -1, -1):
+        these, those = (left[i, word[q]] >> shift[q]) & mask[q], (left[j, word[q]] >> shift[q]) & mask[q]
+        both = min(these, those)
+        for seat in range(first[q] + both, first[q] + these):
+            at = count
+            while at > 0 and free[at - 1] > least[seat]:
+                free[at] = free[at - 1]
+                at -= 1
+            free[at] = least[seat]
+            count += 1
+        for seat in range(first[q] + both, first[q] + those):
+            at = 0
+            while at < count and free[at] < least[seat]:
+                at += 1
+            if at == count:
+                return False
+            count -= 1
+            for y in range(at, count):
+                free[y] = free[y + 1]
+    return True
 
 
 @njit

@@ -6,7 +6,7 @@ the running requests alone, and not on which requests they are. With equal promp
 into parts of at least s + 1. M = 50 and s = 1 have 204,226 of them, M = 40 and s = 3 some thousands. Usage falls backwards
 until the next request appears, so the limit M is checked only then.
 
-**Complexity** O(states x types), compiled. Derived here.
+**Complexity** O(states x kinds), compiled. Derived here.
 """
 
 from __future__ import annotations
@@ -23,23 +23,44 @@ LARGEST = 80_000_000  # parts and steps of all states
 HASH = (1 << 62) - 1
 
 
-class Types(NamedTuple):
-    """Requests that are alike, by peak, then by output.
+class Kinds(NamedTuple):
+    """Requests that differ in their arrival only, by peak, output and weight.
 
-    ``least`` i64[Q] is the first round in which a request can end, ``peak``, ``output`` and ``weight`` i64[Q] are as of
-    requests, ``number`` i64[Q] counts them, ``of`` i64[n] the type of every request.
+    ``peak``, ``output``, ``weight`` i64[K] are as of requests, ``number`` i64[K] counts them. Requests have seats: kind k
+    has seats ``first[k]`` to ``first[k] + number[k] - 1``, in order of arrival. ``least`` i64[n] is the first round in which
+    the request of a seat can end, ``type`` i64[n] its type.
     """
 
-    least: Ints
     peak: Ints
     output: Ints
     weight: Ints
     number: Ints
+    first: Ints
+    least: Ints
+    type: Ints
+
+    @property
+    def ordered(self) -> bool:
+        """True if the order of kinds is also that of output and weight."""
+        return all(bool((np.diff(column) >= 0).all()) for column in (self.output, self.weight))
+
+
+class Types(NamedTuple):
+    """Requests that are alike, by kind, then by arrival.
+
+    ``least`` i64[Q] is the first round in which a request can end, ``weight`` i64[Q] is as of requests, ``number`` i64[Q]
+    counts them, ``of`` i64[n] is the type of every request, ``kind`` i64[Q] the kind of every type.
+    """
+
+    least: Ints
+    weight: Ints
+    number: Ints
     of: Ints
+    kind: Ints
 
     @classmethod
-    def of_requests(cls, arrival: Ints, prompt: Ints, output: Ints, weight: Ints) -> Types:
-        """Return the types of requests.
+    def of_requests(cls, arrival: Ints, prompt: Ints, output: Ints, weight: Ints) -> tuple[Types, Kinds]:
+        """Return the types and the kinds of requests.
 
         Parameters
         ----------
@@ -52,21 +73,22 @@ class Types(NamedTuple):
         weight
             Weights, i64[n].
         """
-        rows = np.stack([prompt + output, output, arrival + output, weight], axis=1)
+        rows = np.stack([prompt + output, output, weight, arrival + output], axis=1)
         unique, of, count = np.unique(rows, axis=0, return_inverse=True, return_counts=True)
-        peak, length, least, weights = np.ascontiguousarray(unique.T)
-        return cls(least, peak, length, weights, count.astype(np.int64), of.reshape(-1).astype(np.int64))
-
-    @property
-    def ordered(self) -> bool:
-        """True if the order of types is also that of output, earliest end and weight."""
-        return all(bool((np.diff(column) >= 0).all()) for column in (self.output, self.least, self.weight))
+        least, weights = np.ascontiguousarray(unique[:, 3]), np.ascontiguousarray(unique[:, 2])
+        alike, kind = np.unique(unique[:, :3], axis=0, return_inverse=True)
+        kind, seat = kind.reshape(-1).astype(np.int64), np.repeat(np.arange(count.size), count)
+        number = np.bincount(kind, count).astype(np.int64)
+        first = np.cumsum(number) - number
+        peaks, lengths, values = (np.ascontiguousarray(column) for column in alike.T)
+        kinds = Kinds(peaks, lengths, values, number, first, least[seat], seat)
+        return cls(least, weights, count.astype(np.int64), of.reshape(-1).astype(np.int64), kind), kinds
 
 
 class CellStates(NamedTuple):
     """States by usage; the first is empty.
 
-    ``added`` i32[S, Q] is the state after a request of a type appears, -1 if it does not fit; ``before`` i32[S] is the state
+    ``added`` i32[S, K] is the state after a request of a kind appears, -1 if it does not fit; ``before`` i32[S] is the state
     in the round before.
     """
 
@@ -74,25 +96,25 @@ class CellStates(NamedTuple):
     before: Any
 
 
-def cell_states(cells: int, types: Types) -> CellStates | None:
+def cell_states(cells: int, kinds: Kinds) -> CellStates | None:
     """Return the states that requests can make; None if they are too many.
 
     Parameters
     ----------
     cells
         M, the cells of the cache.
-    types
-        Types of requests.
+    kinds
+        Kinds of requests.
     """
-    prompts, kind = np.unique(types.peak - types.output, return_inverse=True)
-    longest = min(int(types.number.sum()), cells // (int(prompts.min()) + 1))
+    prompts, prompt = np.unique(kinds.peak - kinds.output, return_inverse=True)
+    longest = min(int(kinds.number.sum()), cells // (int(prompts.min()) + 1))
     for room in ROOMS:
-        if room * (longest + types.peak.size) > LARGEST:
+        if room * (longest + kinds.peak.size) > LARGEST:
             return None
         parts, sizes, usage = np.zeros((room, longest), np.int32), np.zeros(room, np.int64), np.zeros(room, np.int64)
-        added, before = np.full((room, types.peak.size), -1, np.int32), np.zeros(room, np.int32)
-        table, kinds = np.full(room << 2, -1, np.int32), kind.reshape(-1).astype(np.int64)
-        count = int(_collect(cells, types.peak, kinds, prompts, parts, sizes, usage, added, before, table))
+        added, before = np.full((room, kinds.peak.size), -1, np.int32), np.zeros(room, np.int32)
+        table, of = np.full(room << 2, -1, np.int32), prompt.reshape(-1).astype(np.int64)
+        count = int(_collect(cells, kinds.peak, of, prompts, parts, sizes, usage, added, before, table))
         if count >= 0:
             order = np.argsort(usage[:count], kind="stable")
             rank = np.full(count + 1, -1, np.int32)  # the last one is that of position -1

@@ -13,6 +13,7 @@ import numpy as np
 
 from optsched.classes.kv_cache.problem.requests import Requests
 from optsched.compiled import njit, slice_of, worked
+from optsched.deadline import NEVER, Deadline
 from optsched.problem.arrays import Ints
 
 SLICE, BEYOND = 200_000, 1 << 60  # requests that a call places, about
@@ -20,7 +21,7 @@ WORSE = 0.006  # times the best value: what is accepted at first
 MODULUS, FACTOR = 2147483647, 48271  # of the random numbers: Park and Miller
 
 
-def list_ends(requests: Requests, weight: Ints, order: Ints, steps: int = 0) -> Ints:
+def list_ends(requests: Requests, weight: Ints, order: Ints, steps: int = 0, deadline: Deadline = NEVER) -> Ints:
     """Return completions of the best list schedule that a search from an order on finds, i64[n].
 
     Parameters
@@ -33,13 +34,15 @@ def list_ends(requests: Requests, weight: Ints, order: Ints, steps: int = 0) -> 
         Order to begin with, i64[n]; the search changes it.
     steps
         Number of orders that are tried.
+    deadline
+        Time at which to stop.
     """
     arrival = np.asarray(requests.arrival, dtype=np.int64)
     size = int(arrival.max() + requests.output.sum()) + int(requests.output.max()) + 2
     given = arrival, requests.prompt, requests.output, weight, requests.cells
     best, profile, start = order.copy(), np.zeros(size, np.int64), np.zeros(order.size, np.int64)
     least, draw, step = int(_cost(order, given, profile, start, BEYOND)), 1, 0
-    while step < steps:
+    while step < steps and not deadline.passed:
         count = min(slice_of(_search, SLICE) // order.size + 1, steps - step)
         left = np.array([steps - step, steps - step - count, steps])
         least, draw = _search(order, best, given, profile, start, left, least, draw)

@@ -25,8 +25,9 @@ from optsched.solvers.solve_state import SolveState
 class RequestSpace(SearchSpace):
     """Requests of 0 to ``prompts`` prompt tokens and 1 to ``longest`` output tokens on a worker with ``cells`` cells.
 
-    By default all arrive at 0, and no peak is above half the cache, as the theorem about least-volume demands. With
-    ``equal`` all have the same prompt. The best schedule is the optimum where states of the cache are few.
+    By default all arrive at 0, and no peak is above half the cache, as the theorem about least-volume demands; without
+    ``half`` peaks reach the whole cache. Longer answers are cut to the largest peak. With ``equal`` all have the same
+    prompt. The best schedule is the optimum where states of the cache are few.
     """
 
     jobs: int = 8
@@ -37,13 +38,19 @@ class RequestSpace(SearchSpace):
     cells: int = 24
     prompts: int = 3
     equal: bool = False
+    half: bool = True
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_legal(self.gpus == 1, "gpus", self.gpus, "1: there is one worker")
-        check_legal(self.prompts >= 0, "prompts", self.prompts, "an integer >= 0")
-        most = self.cells - self.prompts
-        check_legal(self.longest <= most, "longest", self.longest, f"at most {most}, so that the largest peak fits")
+        check_legal(self.cells >= 2, "cells", self.cells, "an integer >= 2")
+        most = self.peak - 1
+        check_legal(0 <= self.prompts <= most, "prompts", self.prompts, f"from 0 to {most}, so that one token fits")
+
+    @property
+    def peak(self) -> int:
+        """The largest peak, in cells."""
+        return self.cells // 2 if self.half else self.cells
 
     @cached_property
     def quantities(self) -> tuple[Quantity, ...]:
@@ -83,7 +90,8 @@ class RequestSpace(SearchSpace):
         """
         output, arrival, weight, prompt = zip(*candidate.jobs, strict=True)
         prompts = [own + candidate.shared[0] for own in prompt]
-        return request_instance(prompts, output, self.cells, arrival=arrival, weight=weight, name=name)
+        cut = [min(length, self.peak - s) for length, s in zip(output, prompts, strict=True)]
+        return request_instance(prompts, cut, self.cells, arrival=arrival, weight=weight, name=name)
 
     def reached(self, candidate: Candidate, instance: Instance, objective: str, preemptive: bool) -> float:
         """Return the value of the best schedule that the search over states of the cache finds.

@@ -23,7 +23,8 @@ from optsched.solvers.solve_state import SolveState
 NAME = "cache-states"
 MOST = 255  # requests
 NARROW, SHALLOW, WIDE = 500, 2_000, 1_000_000  # partial schedules of a layer: of small searches, of samples, of proofs
-FEW, FAR, ALL = 12, 30, 160  # steps of ascents: of small searches; of large ones, by subgradients and by cutting planes
+WIDTHS, WITHIN = (SHALLOW, 4 * SHALLOW, 16 * SHALLOW), 5e-3  # of searches for schedules; gap to which they widen
+FEW, FAR, ALL = 12, 30, 160  # steps of ascents: of small searches; of large ones, by subgradients and by levels
 SMALL = 40_000  # nodes of a search that needs few prices
 MANY, ORDERS = 20, 300_000  # requests from which on orders are tried; their number
 STRETCHES = 10  # of rounds, with prices of their own
@@ -98,14 +99,14 @@ class RequestSearch:
         best = int(np.argmin([self.offer(end) for end in ends]))
         end, order = ends[best], orders[best]
         if requests.n >= MANY:
-            end = list_ends(requests, self.weight, order, ORDERS)
+            end = list_ends(requests, self.weight, order, ORDERS, state.deadline.share(0.1))
             self.offer(end)
-        types = Types.of_requests(self.arrival, requests.prompt, requests.output, self.weight)
-        states = cell_states(requests.cells, types)
+        types, kinds = Types.of_requests(self.arrival, requests.prompt, requests.output, self.weight)
+        states = cell_states(requests.cells, kinds)
         if states is None:
             return MethodReport("cache states", note="the cache has too many states", unproved=True)
-        ascent = PriceAscent.begin(states, types, self.first_prices(types, end), self.value)
-        ascent.climb(FEW, state.deadline.share(0.5))
+        ascent = PriceAscent.begin(states, types, kinds, self.first_prices(types, end), self.value)
+        ascent.climb(FEW, self.value, state.deadline.share(0.5))
         if ascent.rest.size > SMALL:
             self.large(ascent)
         else:
@@ -125,11 +126,13 @@ class RequestSearch:
             Prices.
         """
         state, near = self.state, GAP
-        ascent.climb(FAR, state.deadline.share(0.2))
+        ascent.climb(FAR, self.value, state.deadline.share(0.2))
         ascent.refine(ALL, self.value, state.deadline.share(0.3))
         self.raise_bound(ascent.bound, ascent.scale)
-        if not state.late:
-            self.improve(ascent, self.value - 1, SHALLOW, adapt=True)
+        for width in WIDTHS:
+            far = self.value * ascent.scale > ascent.bound * (1 + WITHIN)
+            if not state.closed and not state.late and (far or width == SHALLOW):
+                self.improve(ascent, self.value - 1, width, adapt=True)
         while self.prove and not state.closed and not state.late:
             limit = min(int(ascent.bound * (1 + near)) // ascent.scale, self.value - 1)
             if not self.improve(ascent, limit, WIDE, adapt=True):

@@ -1,0 +1,1 @@
+"""Workloads of the study ``kv-cache``."""
