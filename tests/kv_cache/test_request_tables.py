@@ -14,8 +14,11 @@ from optsched.errors import InputError
 from optsched.studies.study_file import STUDIES
 
 
-def test_the_table_has_the_time_to_the_first_token(tmp_path: Path, command: Any) -> None:
+def test_the_table_has_the_time_to_the_first_token(
+    tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In rounds, or in seconds if rounds have affine length; with the number of requests that were thrown out."""
+    monkeypatch.setenv("COLUMNS", "200")  # all columns in one table
     for affine, latency in ((False, " 12 "), (True, " s ")):
         file = tmp_path / f"{affine}.json"
         request_instance([1, 1], [8, 8], 12, affine=affine).save(file)
