@@ -3,7 +3,7 @@
 A unit of work takes ``pace`` seconds on the GPUs of a segment, whatever the speed model (`CheckContext.pace`): 1 for a
 duration, alpha of a placement for a stage profile, 1 / throughput for a table, T for a scaling profile. Where there is
 no speed - a throughput of zero or none (pace inf), or GPUs that are no placement of the job (nan) - no work is legal,
-and no stay. Where jobs contend for the network a stay is worth less beside others (`optsched.check.interfaces`). Nobody
+and no stay. Where jobs contend for the network a stay is worth less next to others (`optsched.check.interfaces`). Nobody
 works while a job is resumed: where it says what that costs, so many of the first seconds are worth nothing
 (`optsched.check.restarts`).
 """

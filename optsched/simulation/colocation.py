@@ -456,7 +456,7 @@ def slowed_by_network(n: Any, x: int) -> float:
     return float(1.0 + n.senders[x].share * n.step[0] * most)
 
 
-# --- how fast it is beside others -------------------------------------------------------------------------------------
+# --- how fast it is next to others -------------------------------------------------------------------------------------
 
 
 @njit(**INNER)

@@ -180,7 +180,7 @@ def unmeasured_note(instance: Instance) -> str | None:
     rows = zip(instance.kinds, instance.table["profile"].to_list(), instance.table["model"].to_list(), strict=True)
     names = list(dict.fromkeys(profile or model or "jobs without a model" for kind, profile, model in rows if not kind))
     listed = ", ".join(names[:NAMED]) + (f" and {len(names) - NAMED} more" if len(names) > NAMED else "")
-    return f"interference: no measurements of {listed}: beside others they run {table.ratio:g} x as long"
+    return f"interference: no measurements of {listed}: next to other jobs they run {table.ratio:g} x as long"
 
 
 def random_interference(kinds: Sequence[str], mean: float = 0.5, seed: int = 0) -> Interference:

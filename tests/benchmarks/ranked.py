@@ -1,7 +1,7 @@
 """Rank instances by how hard they are for optsched, CP-SAT and PyJobShop under one limit; the page is docs/optima.md.
 
 ``PYTHONPATH=tests:. python -m benchmarks.ranked --limit 60 --pyjobshop PYTHON`` solves every instance of `INSTANCES` by the
-three solvers in turns, prints a row for each run, and adds it to the record ``docs/measured/optima.json``. A run that the
+three solvers in turns, prints a row for each run, and adds it to the record ``docs/optima.json``. A run that the
 record has with the same limit is not repeated, so that an interrupted measurement can be continued; ``--again`` measures
 all. ``PYTHON`` is an interpreter with PyJobShop (``pip install pyjobshop``); default: this one, and without PyJobShop its
 runs say that it is missing. ``make pages`` then draws the page.
@@ -26,7 +26,7 @@ from benchmarks.solver_processes import CPSAT, OWN, SOLVERS, Answer, answer
 import optsched as osd
 from optsched.problem.instance import Instance
 
-RECORD = Path(__file__).resolve().parents[2] / "docs" / "measured" / "optima.json"
+RECORD = Path(__file__).resolve().parents[2] / "docs" / "optima.json"
 TOY = 5.0  # CPU seconds
 RANKS = (("easy", 10.0), ("medium", 60.0), ("hard", 300.0))
 PROBLEMS = {

@@ -107,7 +107,7 @@ def test_another_cluster_keeps_the_memory_of_the_gpus(two: Path, written: Any, c
 def test_models_that_nobody_measured_are_named_once(two: Path, command: Any) -> None:
     policies = ("-p", "sjf-ffs", "-p", "sjf-bsbf", "-p", "fifo")
     done = command("run", two, *policies, "--interference", "p100", "--json")
-    assert done.err == "optsched: interference: no measurements of A, B: beside others they run 2 x as long\n"
+    assert done.err == "optsched: interference: no measurements of A, B: next to other jobs they run 2 x as long\n"
     assert done.value == 40  # at the ratio 2 of pairs that the table does not know
 
 

@@ -176,7 +176,7 @@ def test_models_that_nobody_measured_are_named_once() -> None:
     said: list[str] = []
     with_interference(of("b", "a", None, "b", "c", "d", "e", "f", "g"), table, say=said.append)
     listed = "b, jobs without a model, c, d, e, f and 1 more"
-    assert said == [f"interference: no measurements of {listed}: beside others they run 2.5 x as long"]
+    assert said == [f"interference: no measurements of {listed}: next to other jobs they run 2.5 x as long"]
 
 
 # -- measured on shared GPUs: the public file and the built-in tables -----------------------------------------------------
