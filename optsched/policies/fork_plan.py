@@ -259,7 +259,7 @@ class MakespanProgram:
         """
         if not (work > 0).any():
             return np.zeros_like(rates), 0.0
-        best = rates.max(axis=1)
+        fresh, best = self._session is None, rates.max(axis=1)
         session, rows = self._loaded(jobs, rates / best[:, None])
         need = np.zeros(len(self._row))
         need[rows] = work / best  # seconds on the best group
@@ -272,6 +272,9 @@ class MakespanProgram:
             self._upper = upper
         session.set_rows(np.full(need.size + begun.size, -np.inf), np.append(-need, -begun) / scale)
         x = session.solve().x
+        if x is None and not fresh:
+            self._session = None  # work that is left by rounding alone can mislead a solve that begins with a basis
+            return self.least(jobs, work, rates, begun)
         if x is None:
             raise OptschedError("HiGHS: blocks of work: there is no optimum")
         seconds = np.zeros_like(self._speeds)
