@@ -1,4 +1,4 @@
-"""What a user of requests sees: the table of `run`, the chart of cells, and the batches of Azure's conversations."""
+"""The table of `run` for requests, the chart of cells, and the batches of Azure's conversations."""
 
 from __future__ import annotations
 

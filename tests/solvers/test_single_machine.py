@@ -281,7 +281,7 @@ def test_values_may_be_any_number_of_steps() -> None:
 
 
 def test_costs_beyond_exact_arithmetic_are_large_and_begin_at_the_same_start() -> None:
-    """Of a weight of 10^17 only the first late start matters: its cost is beyond every value that is allowed."""
+    """A job of weight 10^17 costs nothing until it is late, and then more than any schedule worth finding."""
     state = SolveState(one_machine((0, 3, 1e17), (0, 2, 3), due=(4, 2)), get_objective("total_weighted_tardiness"))
     state.search(0)
     machine, start = machine_of(state, 5), np.arange(6)
