@@ -154,7 +154,12 @@ class ForkPlan:
                 continue
             if m not in joined:  # to join copies that run costs each of them a start
                 gain = until - now - self._overhead
-                may = (j for j in choices[m] if gain > self._overhead * (1 + len(self._on.get(j, ()))))
+                # Blocks of rounding are not joined: without overhead all copies would start again and again for them.
+                least = NOISE * min(
+                    gain, now + self._horizon
+                )  # of the round, or of the whole schedule if it is shorter
+                worth = (j for j in choices[m] if self._blocks[self._row[j], m] > least)
+                may = (j for j in worth if gain > self._overhead * (1 + len(self._on.get(j, ()))))
                 joined[m] = next(may, None)
             j = joined[m]
             if j is not None:

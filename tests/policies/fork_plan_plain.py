@@ -91,7 +91,8 @@ class PlainForkPlan:
             alone = [j for j in block if not where[j]]
             if not alone:  # to join copies that run costs each of them a start
                 gain = until - now - self._overhead
-                alone = [j for j in block if gain > self._overhead * (1 + len(self.nodes_of(j)))]
+                worth = [j for j in block if block[j] > NOISE * min(gain, now + self._horizon)]
+                alone = [j for j in worth if gain > self._overhead * (1 + len(self.nodes_of(j)))]
             if alone:
                 j = max(alone, key=lambda j: (block[j], -j))
                 where[j].append(h)

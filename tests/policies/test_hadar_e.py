@@ -173,7 +173,9 @@ def planned_case(seed: int) -> tuple[Instance, dict[str, Any]]:
     }
 
 
-@pytest.mark.parametrize(("first", "count"), [(0, 3), *(studied(first, 100) for first in range(3, 2000, 100))])
+@pytest.mark.parametrize(
+    ("first", "count"), [(0, 3), (279, 1), *(studied(first, 100) for first in range(3, 2000, 100))]
+)
 def test_every_decision_by_the_program_is_that_of_the_plain_plan(first: int, count: int) -> None:
     for seed in range(first, first + count):
         instance, given = planned_case(seed)
